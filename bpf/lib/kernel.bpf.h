@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * The part of the kernel's types that the programs touch. Every access is relocated at load time (CO-RE), so only
+ * names and nesting must be right, not layout; no BTF is needed on the machine that builds.
+ */
+#pragma once
+
+#include <linux/types.h>
+#include <stdbool.h>
+
+#include <linux/bpf.h>
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s64 s64;
+
+/* Makes bpf_tracing.h use the kernel's names of registers. */
+#define __VMLINUX_H__
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct ns_common {
+	unsigned int inum;
+};
+
+struct net {
+	struct ns_common ns;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
+struct in6_addr {
+	union {
+		__be32 u6_addr32[4];
+	} in6_u;
+};
+
+struct sock_common {
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
+	__be16 skc_dport;
+	__u16 skc_num;
+	unsigned short skc_family;
+	volatile unsigned char skc_state;
+	possible_net_t skc_net;
+	struct in6_addr skc_v6_daddr;
+};
+
+struct socket;
+
+struct sock {
+	struct sock_common __sk_common;
+	unsigned char sk_shutdown;
+	u16 sk_type;
+	u16 sk_protocol;
+	struct socket *sk_socket;
+};
+
+struct socket {
+	struct sock *sk;
+};
+
+struct tcp_sock {
+	u32 write_seq;
+};
+
+struct file {
+	void *private_data;
+};
+
+struct kernfs_node {
+	u64 id;
+	struct kernfs_node *parent;
+};
+
+struct cgroup_root {
+	int hierarchy_id;
+};
+
+struct cgroup;
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+};
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+	struct cgroup_root *root;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
+struct task_struct {
+	int pid;
+	int tgid;
+	unsigned int flags;
+	unsigned int __state;
+	struct task_struct *group_leader;
+	struct css_set *cgroups;
+};
+
+/* The registers of a task that has entered the kernel. */
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+};
+#define SYSCALL_NUMBER orig_ax
+#elif defined(__TARGET_ARCH_arm64)
+struct user_pt_regs {
+	__u64 regs[31];
+	__u64 sp;
+	__u64 pc;
+	__u64 pstate;
+};
+struct pt_regs {
+	union {
+		struct user_pt_regs user_regs;
+	};
+	u64 orig_x0;
+	int syscallno;
+};
+#define SYSCALL_NUMBER syscallno
+#endif
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+struct bpf_iter__task_file {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	u32 fd;
+	struct file *file;
+};
+
+#pragma clang attribute pop
+
+/* include/net/tcp_states.h */
+enum {
+	TCP_ESTABLISHED = 1,
+	TCP_SYN_SENT = 2,
+	TCP_SYN_RECV = 3,
+	TCP_CLOSE = 7,
+	TCP_CLOSE_WAIT = 8,
+	TCP_LISTEN = 10,
+};
+
+/* include/linux/socket.h, include/linux/net.h, include/net/sock.h, include/linux/sched.h */
+enum {
+	AF_UNIX = 1,
+	AF_INET = 2,
+	AF_INET6 = 10,
+	SOCK_STREAM = 1,
+	SOCK_DGRAM = 2,
+	MSG_PEEK = 0x2,
+	MSG_ERRQUEUE = 0x2000,
+	RCV_SHUTDOWN = 1,
+	TASK_INTERRUPTIBLE = 1,
+};

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Whose is it? The maps are owned by targets.bpf.c; the other objects get the same ones at load time. */
+#pragma once
+
+#include "lib/kernel.bpf.h"
+#include "lib/targets.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct target_rules);
+} target_rules SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct target_settings);
+} target_settings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, struct target_ref);
+} cgroup_targets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 16384);
+	__type(key, __u32);
+	__type(value, struct target_ref);
+} process_targets SEC(".maps");
+
+static __always_inline struct target_rules *get_rules(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&target_rules, &zero);
+}
+
+static __always_inline bool cgroup_may_be_watched(const struct target_rules *rules, u64 cgroup)
+{
+	u32 bit = cgroup % TACHO_CGROUP_FILTER_BITS;
+
+	return rules->cgroup_filter[bit / 64] & (1ULL << (bit % 64));
+}
+
+/* The target of a process, by its cgroup (v2 id), else by its thread group; NULL if it is not watched. */
+static __always_inline struct target_ref *find_target(const struct target_rules *rules, u64 cgroup, u32 tgid)
+{
+	struct target_ref *ref = NULL;
+
+	if (cgroup_may_be_watched(rules, cgroup))
+		ref = bpf_map_lookup_elem(&cgroup_targets, &cgroup);
+	if (!ref && rules->process_rules)
+		ref = bpf_map_lookup_elem(&process_targets, &tgid);
+	return ref;
+}
+
+/* Neither by cgroup nor by process: decides most events of a machine in two nanoseconds. */
+static __always_inline bool surely_unwatched(const struct target_rules *rules, u64 cgroup)
+{
+	return !rules->process_rules && !cgroup_may_be_watched(rules, cgroup);
+}
+
+/* The id of a task's cgroup in the v2 hierarchy: the inode number of its directory. */
+static __always_inline u64 cgroup_of(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
+}
+
+static __always_inline u32 current_tgid(void)
+{
+	return bpf_get_current_pid_tgid() >> 32;
+}

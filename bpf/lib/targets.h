@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What the target look-up shares between the programs and user space. */
+#pragma once
+
+#include <linux/types.h>
+
+#define TACHO_PORTS_PER_TARGET 16
+#define TACHO_CGROUP_FILTER_BITS 4096
+#define TACHO_EVENT_PATH 512
+
+/* A target as the programs know it: a dense index, and an epoch that tells two users of one index apart. */
+struct target_ref {
+	__u32 index;
+	__u32 epoch;
+};
+
+/*
+ * The one element of map `target_rules`. `generation` grows with every change of the maps, so that what a socket or
+ * task remembers of an earlier look-up is dropped. `cgroup_filter` has the bit (id mod bits) set for every watched
+ * cgroup: a cheap no for most others.
+ */
+struct target_rules {
+	__u32 generation;
+	__u32 process_rules; /* non-zero while map process_targets may have entries */
+	__u32 watch_executions; /* report every exec: it may start a process that a rule names */
+	__u32 pad;
+	__u64 idle_limit_ns; /* a longer gap between operations is idleness, not an interval */
+	__u64 cgroup_filter[TACHO_CGROUP_FILTER_BITS / 64];
+};
+
+/* One element per index in map `target_settings`. */
+struct target_settings {
+	__u32 epoch;
+	__u32 ports_count; /* 0: every port */
+	__u16 ports[TACHO_PORTS_PER_TARGET];
+};
+
+enum target_event_kind {
+	TACHO_CGROUP_CREATED = 1,
+	TACHO_CGROUP_REMOVED = 2,
+	TACHO_LISTENER_OPENED = 3,
+	TACHO_LISTENER_CLOSED = 4,
+	TACHO_PROCESS_EXECUTED = 5,
+	TACHO_PROCESS_EXITED = 6,
+};
+
+/* A record of ring buffer `target_events`. */
+struct target_event {
+	__u32 kind;
+	__u32 tgid;
+	__u64 cgroup;
+	__u32 path_length;	     /* with the terminating NUL; TACHO_EVENT_PATH: maybe cut */
+	char path[TACHO_EVENT_PATH]; /* of a cgroup, below the root of its hierarchy */
+};
+
+enum listener_kind {
+	TACHO_LISTENER_TCP = 1,
+	TACHO_LISTENER_UDP = 2,
+	TACHO_LISTENER_UNIX = 3,
+};
+
+/* What iterator `list_listeners` writes for every listening or bound server socket that a process holds open. */
+struct listener_record {
+	__u64 cgroup; /* of the process */
+	__u64 socket; /* the same for every process that shares the socket; not an address */
+	__u32 tgid;
+	__u32 network; /* inode number of the network namespace */
+	__u32 kind;
+	__u16 family;
+	__u16 port; /* host order; 0 for unix */
+};

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+/*
+ * How long watched threads wait in epoll_wait, poll and select.
+ *
+ * The classic tracepoints of just these calls come first: they run for no other call. Where tracefs is not to be
+ * had, sys_enter and sys_exit see every call of the machine and pick these out. What was waiting before the probe
+ * or before its target was there is found by walking the tasks.
+ */
+#include "lib/accumulate.bpf.h"
+#include "lib/loss.bpf.h"
+#include "lib/targets.bpf.h"
+#include "poll.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+/* Numbers of the system calls; -1 where the architecture lacks one. */
+#if defined(__TARGET_ARCH_x86)
+enum { NR_POLL = 7, NR_SELECT = 23, NR_EPOLL_WAIT = 232, NR_PSELECT6 = 270, NR_PPOLL = 271, NR_EPOLL_PWAIT = 281 };
+#elif defined(__TARGET_ARCH_arm64)
+enum { NR_POLL = -1, NR_SELECT = -1, NR_EPOLL_WAIT = -1, NR_PSELECT6 = 72, NR_PPOLL = 73, NR_EPOLL_PWAIT = 22 };
+#else
+#error "unknown architecture"
+#endif
+enum { NR_EPOLL_PWAIT2 = 441 };
+
+struct poll_state {
+	u64 started; /* 0: not waiting */
+	struct target_ref target;
+	bool nonblocking;
+	bool counted; /* in poll_shard.threads of `target` */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct poll_state);
+} poll_states SEC(".maps");
+
+/* By target index; each an array of struct poll_shard, whose shape is set before loading. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+} poll_blocks SEC(".maps");
+
+static __always_inline struct poll_shard *get_shard(const struct target_ref *target, u32 shard)
+{
+	u32 index = target->index;
+	struct target_settings *settings = bpf_map_lookup_elem(&target_settings, &index);
+	void *block;
+
+	/* A wait can outlive its target, whose index may then belong to another one. */
+	if (!settings || settings->epoch != target->epoch)
+		return NULL;
+	block = bpf_map_lookup_elem(&poll_blocks, &index);
+	return block ? bpf_map_lookup_elem(block, &shard) : NULL;
+}
+
+static __always_inline void forget_thread(struct poll_state *st)
+{
+	struct poll_shard *shared;
+
+	if (!st->counted)
+		return;
+	st->counted = false;
+	shared = get_shard(&st->target, SHARED_SHARD);
+	if (!shared)
+		return;
+	add_atomic(&shared->threads, -1);
+	if (st->started) {
+		add_atomic(&shared->begin, 1);
+		add_atomic(&shared->waiters, -1);
+		add_atomic(&shared->started_ns, -st->started);
+		add_atomic(&shared->end, 1);
+	}
+}
+
+/* The thread's state, charged to `target`; not on the fast path where the thread is known already. */
+static __always_inline struct poll_state *thread_of(struct task_struct *task, const struct target_ref *target)
+{
+	struct poll_state *st = bpf_task_storage_get(&poll_states, task, NULL, 0);
+	struct poll_shard *shared;
+
+	if (st && st->counted && st->target.index == target->index && st->target.epoch == target->epoch)
+		return st;
+	if (!st)
+		st = bpf_task_storage_get(&poll_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!st) {
+		count_loss(TACHO_LOST_TASK_STATE);
+		return NULL;
+	}
+	forget_thread(st);
+	st->started = 0;
+	st->target = *target;
+	shared = get_shard(target, SHARED_SHARD);
+	if (shared) {
+		add_atomic(&shared->threads, 1);
+		st->counted = true;
+	}
+	return st;
+}
+
+static __always_inline void begin_wait(struct task_struct *task, const struct target_ref *target, bool nonblocking,
+				       u32 shard_index)
+{
+	struct poll_state *st = thread_of(task, target);
+	struct poll_shard *shard = get_shard(target, shard_index);
+	u64 now;
+
+	if (!st || !shard || st->started)
+		return;
+	now = bpf_ktime_get_ns();
+	st->nonblocking = nonblocking;
+	st->started = now;
+	if (shard_index == SHARED_SHARD) {
+		add_atomic(&shard->begin, 1);
+		add_atomic(&shard->waiters, 1);
+		add_atomic(&shard->started_ns, now);
+		add_atomic(&shard->end, 1);
+	} else {
+		add(&shard->begin, 1);
+		add(&shard->waiters, 1);
+		add(&shard->started_ns, now);
+		add(&shard->end, 1);
+	}
+}
+
+static __always_inline struct target_ref *target_of_current(void)
+{
+	struct target_rules *rules = get_rules();
+	u64 cgroup = bpf_get_current_cgroup_id();
+
+	if (!rules || surely_unwatched(rules, cgroup))
+		return NULL;
+	return find_target(rules, cgroup, current_tgid());
+}
+
+static __always_inline void on_enter(bool nonblocking)
+{
+	struct target_ref *target = target_of_current();
+	struct target_ref copy;
+
+	if (!target)
+		return;
+	copy = *target;
+	begin_wait(bpf_get_current_task_btf(), &copy, nonblocking, process_shard());
+}
+
+static __always_inline void on_exit(long ret)
+{
+	struct target_rules *rules = get_rules();
+	struct poll_state *st;
+	struct poll_shard *shard;
+	u64 started;
+	u32 outcome;
+
+	if (!rules || surely_unwatched(rules, bpf_get_current_cgroup_id()))
+		return;
+	st = bpf_task_storage_get(&poll_states, bpf_get_current_task_btf(), NULL, 0);
+	if (!st || !st->started)
+		return;
+	started = st->started;
+	st->started = 0;
+	shard = get_shard(&st->target, process_shard());
+	if (!shard)
+		return;
+	if (ret < 0)
+		outcome = TACHO_POLL_ERROR;
+	else if (st->nonblocking)
+		outcome = TACHO_POLL_NONBLOCKING;
+	else
+		outcome = ret > 0 ? TACHO_POLL_READY : TACHO_POLL_TIMEOUT;
+	add(&shard->begin, 1);
+	observe(&shard->duration[outcome], bpf_ktime_get_ns() - started);
+	add(&shard->waiters, -1);
+	add(&shard->started_ns, -started);
+	add(&shard->end, 1);
+}
+
+/* The timeout of a call: an int of milliseconds in a register, or a pointer to a structure of two longs. */
+static __always_inline bool is_zero_pair(const void *user)
+{
+	u64 pair[2] = {};
+
+	if (!user || bpf_probe_read_user(pair, sizeof(pair), user))
+		return false;
+	return !pair[0] && !pair[1];
+}
+
+/* Classic tracepoint of one system call: 8 common bytes, the number, then one long an argument or the result. */
+struct syscall_enter {
+	u64 common;
+	s64 number;
+	u64 args[6];
+};
+
+struct syscall_exit {
+	u64 common;
+	s64 number;
+	s64 ret;
+};
+
+#define POLL_CALL(call, is_nonblocking)                                                                              \
+	SEC("tp/syscalls/sys_exit_" #call)                                                                           \
+	int poll_exit_##call(struct syscall_exit *ctx)                                                               \
+	{                                                                                                            \
+		on_exit(ctx->ret);                                                                                   \
+		return 0;                                                                                            \
+	}                                                                                                            \
+	SEC("tp/syscalls/sys_enter_" #call)                                                                          \
+	int poll_enter_##call(struct syscall_enter *ctx)                                                             \
+	{                                                                                                            \
+		on_enter(is_nonblocking);                                                                            \
+		return 0;                                                                                            \
+	}
+
+POLL_CALL(epoll_wait, (int)ctx->args[3] == 0)
+POLL_CALL(epoll_pwait, (int)ctx->args[3] == 0)
+POLL_CALL(epoll_pwait2, is_zero_pair((void *)ctx->args[3]))
+POLL_CALL(poll, (int)ctx->args[2] == 0)
+POLL_CALL(ppoll, is_zero_pair((void *)ctx->args[2]))
+POLL_CALL(select, is_zero_pair((void *)ctx->args[4]))
+POLL_CALL(pselect6, is_zero_pair((void *)ctx->args[4]))
+
+static __always_inline bool is_poll_call(long number)
+{
+	return number == NR_EPOLL_WAIT || number == NR_EPOLL_PWAIT || number == NR_EPOLL_PWAIT2 || number == NR_POLL ||
+	       number == NR_PPOLL || number == NR_SELECT || number == NR_PSELECT6;
+}
+
+static __always_inline bool is_nonblocking_call(struct pt_regs *regs, long number)
+{
+	switch (number) {
+	case NR_EPOLL_WAIT:
+	case NR_EPOLL_PWAIT:
+		return (int)PT_REGS_PARM4_CORE_SYSCALL(regs) == 0;
+	case NR_EPOLL_PWAIT2:
+		return is_zero_pair((void *)PT_REGS_PARM4_CORE_SYSCALL(regs));
+	case NR_POLL:
+		return (int)PT_REGS_PARM3_CORE_SYSCALL(regs) == 0;
+	case NR_PPOLL:
+		return is_zero_pair((void *)PT_REGS_PARM3_CORE_SYSCALL(regs));
+	default:
+		return is_zero_pair((void *)PT_REGS_PARM5_CORE_SYSCALL(regs));
+	}
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(poll_raw_exit, struct pt_regs *regs, long ret)
+{
+	if (is_poll_call(regs->SYSCALL_NUMBER))
+		on_exit(ret);
+	return 0;
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(poll_raw_enter, struct pt_regs *regs, long number)
+{
+	if (is_poll_call(number))
+		on_enter(is_nonblocking_call(regs, number));
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(poll_thread_exit, struct task_struct *task)
+{
+	struct poll_state *st = bpf_task_storage_get(&poll_states, task, NULL, 0);
+
+	if (st)
+		forget_thread(st);
+	return 0;
+}
+
+/* Threads of watched targets that are waiting already: their wait counts from now on. */
+SEC("iter/task")
+int poll_adopt(struct bpf_iter__task *ctx)
+{
+	struct target_rules *rules = get_rules();
+	struct task_struct *task = ctx->task;
+	struct target_ref *target, copy;
+	struct pt_regs *regs;
+	u64 cgroup;
+
+	if (!task || !rules)
+		return 0;
+	cgroup = cgroup_of(task);
+	if (surely_unwatched(rules, cgroup))
+		return 0;
+	target = find_target(rules, cgroup, task->tgid);
+	if (!target)
+		return 0;
+	copy = *target;
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	if (!(task->__state & TASK_INTERRUPTIBLE) || !is_poll_call(BPF_CORE_READ(regs, SYSCALL_NUMBER)))
+		return 0;
+	begin_wait(task, &copy, is_nonblocking_call(regs, BPF_CORE_READ(regs, SYSCALL_NUMBER)), SHARED_SHARD);
+	return 0;
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+/*
+ * Owns the look-up maps of lib/targets.bpf.h and tells user space what may change the set of targets: cgroups that
+ * come and go, listening sockets, processes. These events are rare; they are the only ones that go through a ring
+ * buffer.
+ */
+#include "lib/loss.bpf.h"
+#include "lib/targets.bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 256 * 1024);
+} target_events SEC(".maps");
+
+static __always_inline struct target_event *new_event(u32 kind, u64 cgroup, u32 tgid)
+{
+	struct target_event *event = bpf_ringbuf_reserve(&target_events, sizeof(*event), 0);
+
+	if (!event) {
+		count_loss(TACHO_LOST_RING_FULL);
+		return NULL;
+	}
+	event->kind = kind;
+	event->cgroup = cgroup;
+	event->tgid = tgid;
+	event->path_length = 0;
+	event->path[0] = 0;
+	return event;
+}
+
+static __always_inline void send_event(u32 kind, u64 cgroup, u32 tgid)
+{
+	struct target_event *event = new_event(kind, cgroup, tgid);
+
+	if (event)
+		bpf_ringbuf_submit(event, 0);
+}
+
+static __always_inline bool on_default_hierarchy(struct cgroup *cgrp)
+{
+	return cgrp->root->hierarchy_id == 0;
+}
+
+static __always_inline void send_cgroup_event(u32 kind, u64 id, const char *path)
+{
+	struct target_event *event = new_event(kind, id, 0);
+	long length;
+
+	if (!event)
+		return;
+	length = bpf_probe_read_kernel_str(event->path, sizeof(event->path), path);
+	event->path_length = length > 0 ? length : 0;
+	bpf_ringbuf_submit(event, 0);
+}
+
+/* A new cgroup belongs to its parent's target at once: nothing that starts in it is missed. */
+static __always_inline void inherit_target(struct cgroup *cgrp, u64 id)
+{
+	struct target_rules *rules = get_rules();
+	struct cgroup_subsys_state *parent = cgrp->self.parent;
+	struct target_ref *found, target;
+	u64 parent_id;
+	u32 bit = id % TACHO_CGROUP_FILTER_BITS;
+
+	if (!rules || !parent)
+		return;
+	parent_id = parent->cgroup->kn->id;
+	found = bpf_map_lookup_elem(&cgroup_targets, &parent_id);
+	if (!found)
+		return;
+	target = *found;
+	if (bpf_map_update_elem(&cgroup_targets, &id, &target, BPF_ANY)) {
+		count_loss(TACHO_LOST_MAP_FULL);
+		return;
+	}
+	__sync_fetch_and_or(&rules->cgroup_filter[bit / 64], 1ULL << (bit % 64));
+}
+
+SEC("tp_btf/cgroup_mkdir")
+int BPF_PROG(target_cgroup_created, struct cgroup *cgrp, const char *path)
+{
+	u64 id;
+
+	if (!on_default_hierarchy(cgrp))
+		return 0;
+	id = cgrp->kn->id;
+	inherit_target(cgrp, id);
+	send_cgroup_event(TACHO_CGROUP_CREATED, id, path);
+	return 0;
+}
+
+SEC("tp_btf/cgroup_rmdir")
+int BPF_PROG(target_cgroup_removed, struct cgroup *cgrp, const char *path)
+{
+	u64 id;
+
+	if (!on_default_hierarchy(cgrp))
+		return 0;
+	id = cgrp->kn->id;
+	bpf_map_delete_elem(&cgroup_targets, &id);
+	send_cgroup_event(TACHO_CGROUP_REMOVED, id, path);
+	return 0;
+}
+
+/* A child of a watched process serves the same sockets (pre-fork workers) until it executes something else. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(target_process_forked, struct task_struct *parent, struct task_struct *child)
+{
+	struct target_rules *rules = get_rules();
+	u32 parent_tgid = parent->tgid;
+	u32 tgid = child->tgid;
+	struct target_ref *found, target;
+
+	if (!rules || !rules->process_rules || tgid == parent_tgid)
+		return 0;
+	found = bpf_map_lookup_elem(&process_targets, &parent_tgid);
+	if (!found) {
+		/* The number may have belonged to a watched process that is gone. */
+		bpf_map_delete_elem(&process_targets, &tgid);
+		return 0;
+	}
+	target = *found;
+	if (bpf_map_update_elem(&process_targets, &tgid, &target, BPF_ANY))
+		count_loss(TACHO_LOST_MAP_FULL);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(target_process_executed, struct task_struct *task)
+{
+	struct target_rules *rules = get_rules();
+	u32 tgid = task->tgid;
+	bool watched;
+
+	if (!rules || !rules->process_rules)
+		return 0;
+	watched = !bpf_map_delete_elem(&process_targets, &tgid);
+	if (watched || rules->watch_executions)
+		send_event(TACHO_PROCESS_EXECUTED, cgroup_of(task), tgid);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(target_process_exited, struct task_struct *task)
+{
+	struct target_rules *rules = get_rules();
+	u32 tgid = task->tgid;
+
+	if (!rules || !rules->process_rules || (u32)task->pid != tgid)
+		return 0;
+	if (bpf_map_lookup_elem(&process_targets, &tgid))
+		send_event(TACHO_PROCESS_EXITED, cgroup_of(task), tgid);
+	return 0;
+}
+
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(target_listener_changed, struct sock *sk, int old_state, int new_state)
+{
+	if (new_state == TCP_LISTEN)
+		send_event(TACHO_LISTENER_OPENED, bpf_get_current_cgroup_id(), current_tgid());
+	else if (old_state == TCP_LISTEN)
+		send_event(TACHO_LISTENER_CLOSED, bpf_get_current_cgroup_id(), current_tgid());
+	return 0;
+}
+
+static __always_inline u32 listener_kind(struct sock *sk)
+{
+	u16 family = sk->__sk_common.skc_family;
+	u8 state = sk->__sk_common.skc_state;
+
+	if (family == AF_UNIX)
+		return state == TCP_LISTEN ? TACHO_LISTENER_UNIX : 0;
+	if (family != AF_INET && family != AF_INET6)
+		return 0;
+	if (sk->sk_type == SOCK_STREAM)
+		return state == TCP_LISTEN ? TACHO_LISTENER_TCP : 0;
+	/* A datagram socket that has a port and no peer serves whoever writes to it. */
+	if (sk->sk_type == SOCK_DGRAM)
+		return state == TCP_CLOSE && sk->__sk_common.skc_num ? TACHO_LISTENER_UDP : 0;
+	return 0;
+}
+
+SEC("iter/task_file")
+int list_listeners(struct bpf_iter__task_file *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct file *file = ctx->file;
+	struct listener_record record = {};
+	struct socket *socket;
+	struct sock *sk;
+
+	if (!task || !file)
+		return 0;
+	socket = bpf_sock_from_file(file);
+	if (!socket || !socket->sk)
+		return 0;
+	sk = socket->sk;
+	record.kind = listener_kind(sk);
+	if (!record.kind)
+		return 0;
+	record.cgroup = cgroup_of(task);
+	record.socket = (u64)sk;
+	record.tgid = task->tgid;
+	record.network = sk->__sk_common.skc_net.net->ns.inum;
+	record.family = sk->__sk_common.skc_family;
+	record.port = record.kind == TACHO_LISTENER_UNIX ? 0 : sk->__sk_common.skc_num;
+	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
+	return 0;
+}

@@ -1,0 +1,227 @@
+#include "app.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ostream>
+
+#include "config/load.h"
+#include "kernel/bpf_log.h"
+#include "kernel/features.h"
+#include "kernel/statistics.h"
+#include "metrics/exposition.h"
+#include "probes/registry.h"
+#include "scrape/target_view.h"
+#include "targets/cgroup_tree.h"
+#include "targets/targets_object.h"
+
+namespace tacho {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kSampleInterval = 1s;
+
+double unix_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::string join(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) {
+    text += (text.empty() ? "" : "; ") + line;
+  }
+  return text;
+}
+
+}  // namespace
+
+App::App(const Cli& cli, const config::Config& config) : cli_(cli), config_(config), table_(config.limits.max_targets) {}
+
+App::~App() = default;
+
+Result<void> App::load_probes(bool attach, std::vector<std::unique_ptr<probes::Probe>>& probes) {
+  const probes::Environment environment{.targets = targets_object_.get(),
+                                        .shards = kernel::shard_layout(kernel::possible_cpus()),
+                                        .indices = table_.indices(),
+                                        .btf_path = cli_.btf_file,
+                                        .attach = attach};
+  for (const probes::Entry& entry : probes::registry()) {
+    if (!entry.settings(config_).enabled) {
+      continue;
+    }
+    auto probe = entry.load(config_, environment);
+    if (!probe) {
+      spdlog::error("probe {} is left out: {}", entry.name, probe.error().message);
+      failed_probes_.emplace_back(entry.name);
+      continue;
+    }
+    for (const kernel::HookState& hook : (*probe)->object().hooks()) {
+      if (!hook.error.empty()) {
+        spdlog::warn("probe {}, hook {}: {} is used; {}", entry.name, hook.hook, hook.method, hook.error);
+      }
+    }
+    probes.push_back(std::move(*probe));
+  }
+  if (probes.empty()) {
+    return fail("nothing can be observed: " +
+                (failed_probes_.empty() ? std::string("every probe is disabled in the configuration")
+                                        : "all enabled probes failed (see above)"));
+  }
+  return {};
+}
+
+Result<std::unique_ptr<App>> App::start(const Cli& cli, const config::Config& config, bool attach) {
+  kernel::install_bpf_log();
+  const auto missing = kernel::missing_prerequisites(cli.btf_file);
+  if (!missing.empty()) {
+    return fail(join(missing), EPERM);
+  }
+  std::unique_ptr<App> app(new App(cli, config));
+  targets::Paths paths{cli.procfs, cli.cgroupfs};
+  if (paths.cgroupfs.empty()) {
+    auto mount = targets::find_cgroup_mount(cli.procfs + "/self/mountinfo");
+    if (!mount) {
+      return std::unexpected(mount.error());
+    }
+    paths.cgroupfs = *mount;
+  }
+  auto object = targets::load_targets_object(
+      app->table_.indices(), {.forced_method = {}, .btf_path = cli.btf_file, .attach = attach});
+  if (!object) {
+    return std::unexpected(object.error());
+  }
+  app->targets_object_ = std::move(*object);
+  std::vector<std::unique_ptr<probes::Probe>> probes;
+  if (auto loaded = app->load_probes(attach, probes); !loaded) {
+    return std::unexpected(loaded.error());
+  }
+  app->scraper_ = std::make_unique<scrape::Scraper>(config, std::move(probes), app->failed_probes_,
+                                                    *app->targets_object_, app->table_, app->mutex_);
+  if (config.run_statistics) {
+    auto statistics = kernel::enable_run_statistics();
+    if (!statistics) {
+      spdlog::warn("{}: run times are not exported", statistics.error().message);
+    } else {
+      app->run_statistics_ = std::move(*statistics);
+    }
+  }
+  auto discovery = targets::Discovery::start(config, *app->targets_object_, paths, app->table_, app->mutex_,
+                                             *app->scraper_);
+  if (!discovery) {
+    return std::unexpected(discovery.error());
+  }
+  app->discovery_ = std::move(*discovery);
+  app->discovery_->on_added([scraper = app->scraper_.get()] { scraper->adopt(); });
+  app->scraper_->set_reload_state({true, unix_time()});
+  app->run(std::chrono::steady_clock::now());
+  return app;
+}
+
+targets::Time App::run(targets::Time now) {
+  const targets::Time next = discovery_->run(now);
+  if (now >= next_sample_) {
+    scraper_->sample();
+    {
+      const std::lock_guard lock(mutex_);
+      table_.release_ended(false, now, *scraper_);
+    }
+    next_sample_ = std::max(next_sample_ + kSampleInterval, now + kSampleInterval / 2);
+  }
+  return std::min(next, next_sample_);
+}
+
+void App::warn_of_restart(const config::Config& config) const {
+  const auto differs = [this, &config](auto member) { return member(config) != member(config_); };
+  std::vector<std::string> keys;
+  if (differs([](const config::Config& c) { return c.limits.max_targets; })) {
+    keys.emplace_back("limits.max_targets");
+  }
+  if (differs([](const config::Config& c) { return c.run_statistics; })) {
+    keys.emplace_back("run_statistics");
+  }
+  for (const probes::Entry& entry : probes::registry()) {
+    if (differs([&entry](const config::Config& c) { return entry.settings(c).enabled; }) ||
+        differs([&entry](const config::Config& c) { return entry.settings(c).attach; })) {
+      keys.push_back("probes." + std::string(entry.name));
+    }
+  }
+  if (!keys.empty()) {
+    spdlog::warn("changes take effect only after a restart: {}", join(keys));
+  }
+}
+
+Result<void> App::reload() {
+  config::Config fresh;
+  if (!cli_.config_file.empty()) {
+    config::Loaded loaded = config::load_file(cli_.config_file);
+    for (const config::Diagnostic& warning : loaded.warnings) {
+      spdlog::warn("{}", config::format(warning, loaded.file_name));
+    }
+    std::vector<std::string> errors;
+    for (const config::Diagnostic& error : loaded.errors) {
+      errors.push_back(config::format(error, loaded.file_name));
+      spdlog::error("{}", errors.back());
+    }
+    if (!errors.empty()) {
+      scraper_->set_reload_state({false, scraper_->reload_state().success_time});
+      return fail("the configuration is not changed: " + join(errors));
+    }
+    fresh = std::move(loaded.config);
+  }
+  warn_of_restart(fresh);
+  if (auto done = discovery_->reconfigure(fresh); !done) {
+    scraper_->set_reload_state({false, scraper_->reload_state().success_time});
+    return done;
+  }
+  scraper_->reconfigure(fresh);
+  config_ = std::move(fresh);
+  scraper_->set_reload_state({true, unix_time()});
+  run(std::chrono::steady_clock::now());
+  spdlog::info("configuration read again: {} targets", [this] {
+    const std::lock_guard lock(mutex_);
+    return table_.live();
+  }());
+  return {};
+}
+
+std::vector<std::string> App::absent() {
+  const std::lock_guard lock(mutex_);
+  return discovery_->absent();
+}
+
+void App::describe(std::ostream& out) {
+  out << "hooks:\n";
+  for (const kernel::BpfObject* object : scraper_->objects()) {
+    for (const kernel::HookState& hook : object->hooks()) {
+      out << "  " << object->name() << "." << hook.hook << ": " << hook.method;
+      out << (hook.error.empty() ? "" : "  (" + hook.error + ")") << "\n";
+    }
+  }
+  for (const std::string& failed : failed_probes_) {
+    out << "  " << failed << ": cannot be loaded, left out\n";
+  }
+  const auto targets = scraper_->summaries();
+  out << "targets: " << targets.size() << "\n";
+  for (const scrape::TargetSummary& target : targets) {
+    out << "  " << target.name;
+    for (const auto& [name, value] : target.labels) {
+      out << (name == "target" ? "" : " " + name + "=" + value);
+    }
+    out << "  (" << target.cgroups << " cgroups, " << target.processes << " processes)\n";
+  }
+  for (const std::string& name : absent()) {
+    out << "  " << name << "  (matches nothing yet)\n";
+  }
+  const std::string exposition = scraper_->scrape(metrics::Format::prometheus_text);
+  std::size_t series = 0;
+  for (std::size_t at = 0; at < exposition.size(); at = exposition.find('\n', at) + 1) {
+    if (exposition[at] != '#') {
+      ++series;
+    }
+  }
+  out << "series: " << series << ", " << exposition.size() << " bytes\n";
+}
+
+}  // namespace tacho

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <iosfwd>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "cli.h"
+#include "config/config.h"
+#include "kernel/bpf_object.h"
+#include "scrape/scraper.h"
+#include "targets/discovery.h"
+#include "targets/target_table.h"
+
+namespace tacho {
+
+/// Everything that observes: the BPF objects, the targets, the scraper. Members stand in the order of ownership and are
+/// destroyed backwards: first who reads, last the maps.
+class App {
+ public:
+  /// Loads and attaches what the configuration enables. A probe that fails is reported and left out; an error is
+  /// returned if nothing at all can be observed.
+  /// @param attach false: the hooks are loaded only (`tacho plan`)
+  static Result<std::unique_ptr<App>> start(const Cli& cli, const config::Config& config, bool attach);
+
+  App(const App&) = delete;
+  App& operator=(const App&) = delete;
+  ~App();
+
+  /// Runs what is due at `now`. @return when to call again at the latest
+  targets::Time run(targets::Time now);
+  /// Becomes readable when the kernel has news for discovery.
+  [[nodiscard]] int descriptor() const { return discovery_->descriptor(); }
+  void consume() { discovery_->consume(); }
+
+  /// Reads the configuration file again; a bad one changes nothing. Called by the thread that calls run().
+  Result<void> reload();
+
+  [[nodiscard]] scrape::Scraper& scraper() { return *scraper_; }
+  [[nodiscard]] std::vector<std::string> absent();
+
+  /// Hooks, targets and numbers of series, for `tacho plan`.
+  void describe(std::ostream& out);
+
+ private:
+  App(const Cli& cli, const config::Config& config);
+  Result<void> load_probes(bool attach, std::vector<std::unique_ptr<probes::Probe>>& probes);
+  void warn_of_restart(const config::Config& config) const;
+
+  Cli cli_;
+  config::Config config_;
+  UniqueFd run_statistics_;
+  std::mutex mutex_;
+  targets::TargetTable table_;
+  std::unique_ptr<kernel::BpfObject> targets_object_;
+  std::vector<std::string> failed_probes_;
+  std::unique_ptr<scrape::Scraper> scraper_;
+  std::unique_ptr<targets::Discovery> discovery_;
+  targets::Time next_sample_{};
+};
+
+}  // namespace tacho

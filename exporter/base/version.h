@@ -1,0 +1,10 @@
+#pragma once
+
+#include <string_view>
+
+namespace tacho {
+
+/// The program's version, as `tacho --version` and `tacho_build_info` tell it.
+std::string_view version();
+
+}  // namespace tacho

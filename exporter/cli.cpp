@@ -1,0 +1,162 @@
+#include "cli.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/utf8.h"
+#include "base/version.h"
+#include "config/diagnostic.h"
+#include "config/suggest.h"
+
+namespace tacho {
+namespace {
+
+constexpr std::string_view kFooter = R"(Exit codes:
+  0  ok
+  1  nothing can be observed, or not be served
+  2  bad usage or a bad configuration)";
+
+struct CommandName {
+  std::string_view name;
+  Cli::Command command;
+  std::string_view help;
+};
+
+constexpr std::array<CommandName, 4> kCommands{{
+    {"serve", Cli::Command::serve, "Observe and serve metrics; the default"},
+    {"check", Cli::Command::check, "Check the configuration; needs no privilege"},
+    {"plan", Cli::Command::plan, "Show hooks, matched targets and series counts; attaches nothing"},
+    {"once", Cli::Command::once, "Write one exposition to stdout"},
+}};
+
+const std::map<std::string, LogLevel> kLevels{
+    {"debug", LogLevel::debug}, {"info", LogLevel::info}, {"warn", LogLevel::warn}, {"error", LogLevel::error}};
+const std::map<std::string, LogFormat> kFormats{{"text", LogFormat::text}, {"json", LogFormat::json}};
+
+ExitNow refuse(const std::string& message) {
+  return {.code = kExitUsage, .out = {}, .err = "tacho: " + message + "\nSee tacho --help.\n"};
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string_view> candidates) {
+  const auto meant = config::nearest(word, candidates);
+  return meant.empty() ? "" : " (did you mean " + std::string(meant) + "?)";
+}
+
+/// CLI11 takes the argument after "--flag=" for the flag's value.
+std::optional<ExitNow> find_empty_value(std::span<const char* const> arguments) {
+  for (const std::string_view argument : arguments.subspan(1)) {
+    if (argument == "--") {
+      break;
+    }
+    if (argument.starts_with("--") && argument.find('=') + 1 == argument.size()) {
+      return refuse(printable(argument) + " has no value");
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<ExitNow> check_unknown(const CLI::App& app) {
+  const std::vector<std::string> unknown = app.remaining(true);
+  if (unknown.empty()) {
+    return std::nullopt;
+  }
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : app.get_options()) {
+    flags.push_back("--" + option->get_single_name());
+  }
+  const std::vector<std::string_view> flag_views(flags.begin(), flags.end());
+  const auto flag = std::ranges::find_if(unknown, [](const std::string& word) { return word.starts_with('-') && word != "--"; });
+  if (flag != unknown.end()) {
+    const std::string name = flag->substr(0, flag->find('='));
+    return refuse("unknown flag " + printable(name) + did_you_mean(name, flag_views));
+  }
+  const std::string& word = unknown.front() == "--" ? unknown.back() : unknown.front();
+  std::array<std::string_view, kCommands.size()> names;
+  std::ranges::transform(kCommands, names.begin(), &CommandName::name);
+  if (std::ranges::find(names, word) != names.end()) {
+    return refuse("more than one command: " + word);
+  }
+  return refuse("unknown command " + printable(word) + did_you_mean(word, names));
+}
+
+std::optional<ExitNow> check_values(const Cli& cli) {
+  const std::string_view path = cli.telemetry_path;
+  if (!path.starts_with('/') || path.find_first_of("?#% ") != std::string_view::npos || printable(path) != path) {
+    return refuse("--web.telemetry-path: " + printable(path) + " is not a path such as /metrics");
+  }
+  if (path == "/" || path == "/targets" || path.starts_with("/-/")) {
+    return refuse("--web.telemetry-path: " + std::string(path) + " is a page of tacho's own; choose another path");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::variant<Cli, ExitNow> parse_cli(std::span<const char* const> arguments) {
+  Cli cli;
+  std::string level = "info";
+  std::string format = "text";
+  CLI::App app{"tacho counts from the kernel what every server on this machine answers, and how long it takes.", "tacho"};
+  app.footer(std::string(kFooter));
+  app.set_help_flag("-h,--help", "Print this text");
+  app.set_version_flag("--version", "tacho " + std::string(version()), "Print the version");
+  app.allow_extras();
+  app.require_subcommand(0, 1);
+  app.fallthrough();
+  app.add_option("--config.file", cli.config_file, "Configuration (YAML); none: watch every server")->type_name("FILE");
+  app.add_option("--web.listen-address", cli.listen_addresses, "Where to serve; may be repeated")
+      ->type_name("ADDRESS")
+      ->allow_extra_args(false)
+      ->capture_default_str();
+  app.add_option("--web.config.file", cli.web_config_file, "TLS and authentication, as in the Prometheus exporter-toolkit")
+      ->type_name("FILE");
+  app.add_option("--web.telemetry-path", cli.telemetry_path, "Path of the metrics")->type_name("PATH")->capture_default_str();
+  app.add_option("--log.level", level, "debug, info, warn or error")
+      ->type_name("LEVEL")
+      ->check(CLI::IsMember(kLevels).description(""))
+      ->capture_default_str();
+  app.add_option("--log.format", format, "text or json")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember(kFormats).description(""))
+      ->capture_default_str();
+  app.add_option("--path.procfs", cli.procfs, "Where procfs is mounted")->type_name("DIR")->capture_default_str();
+  app.add_option("--path.cgroupfs", cli.cgroupfs, "Where cgroup v2 is mounted; none: found in mountinfo")->type_name("DIR");
+  app.add_option("--btf.path", cli.btf_file, "BTF of the running kernel; none: /sys/kernel/btf/vmlinux")->type_name("FILE");
+  for (const auto& [name, command, help] : kCommands) {
+    auto* subcommand = app.add_subcommand(std::string(name), std::string(help));
+    subcommand->set_help_flag();  // --help after a command falls through to the program's
+    subcommand->allow_extras();
+    subcommand->callback([&cli, command] { cli.command = command; });
+  }
+
+  const std::string help = app.help();  // after parsing it would be the command's, which has no flags of its own
+  if (auto stop = find_empty_value(arguments)) {
+    return *std::move(stop);
+  }
+  try {
+    app.parse(static_cast<int>(arguments.size()), arguments.data());
+  } catch (const CLI::CallForHelp&) {
+    return ExitNow{.code = kExitOk, .out = help, .err = {}};
+  } catch (const CLI::CallForVersion& version_text) {
+    return ExitNow{.code = kExitOk, .out = std::string(version_text.what()) + '\n', .err = {}};
+  } catch (const CLI::ParseError& error) {
+    return refuse(printable(error.what()));
+  }
+  if (auto stop = check_unknown(app)) {
+    return *std::move(stop);
+  }
+  if (auto stop = check_values(cli)) {
+    return *std::move(stop);
+  }
+  cli.log_level = kLevels.at(level);
+  cli.log_format = kFormats.at(format);
+  return cli;
+}
+
+}  // namespace tacho

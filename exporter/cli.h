@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/log.h"
+
+namespace tacho {
+
+/// Exit codes of every command, as --help lists them.
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailed = 1;  ///< nothing can be observed, or not be served
+inline constexpr int kExitUsage = 2;   ///< bad flags or a bad configuration
+
+/// What the command line asks for; the defaults are those of a bare `tacho`.
+struct Cli {
+  enum class Command : std::uint8_t { serve, check, plan, once };
+
+  Command command = Command::serve;
+  std::string config_file;                              ///< empty: the default configuration
+  std::vector<std::string> listen_addresses{":9435"};  ///< as given; the web server understands them
+  std::string web_config_file;                          ///< empty: plain HTTP, no authentication
+  std::string telemetry_path = "/metrics";
+  LogLevel log_level = LogLevel::info;
+  LogFormat log_format = LogFormat::text;
+  std::string procfs = "/proc";
+  std::string cgroupfs;  ///< empty: to be found in procfs's mountinfo
+  std::string btf_file;  ///< empty: the kernel's own
+};
+
+/// The command line is answered by ending: with this code, after printing these.
+struct ExitNow {
+  int code = kExitOk;
+  std::string out;  ///< for stdout, with its last line break
+  std::string err;  ///< for stderr
+};
+
+/// `arguments` are those of main(), the program's name first. Prints nothing and ends nothing.
+std::variant<Cli, ExitNow> parse_cli(std::span<const char* const> arguments);
+
+/// `tacho check`: loads the files that --config.file and --web.config.file name, prints to `err` all that is wrong with them
+/// and to `out` one line for each with which nothing is.
+/// Needs no privilege. Returns kExitOk or kExitUsage.
+int run_check(const Cli& cli, std::ostream& out, std::ostream& err);
+
+}  // namespace tacho

@@ -1,0 +1,20 @@
+# How every target of the project is compiled: one INTERFACE library for warnings and sanitizers,
+# one function for a library folder, one for a BPF object with its skeleton.
+
+add_library(tacho_compile_options INTERFACE)
+target_compile_options(tacho_compile_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Wold-style-cast
+  -Woverloaded-virtual -Wnull-dereference -Wformat=2 -Wimplicit-fallthrough -fno-omit-frame-pointer
+  $<$<BOOL:${TACHO_WARNINGS_AS_ERRORS}>:-Werror>)
+if(TACHO_SANITIZE)
+  target_compile_options(tacho_compile_options INTERFACE -fsanitize=${TACHO_SANITIZE} -fno-sanitize-recover=all)
+  target_link_options(tacho_compile_options INTERFACE -fsanitize=${TACHO_SANITIZE})
+endif()
+
+# tacho_library(<name> SOURCES … [PUBLIC libs…] [PRIVATE libs…]): one folder of exporter/ as a static library.
+function(tacho_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/exporter ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE} tacho_compile_options)
+endfunction()

@@ -1,0 +1,129 @@
+#include "config/checks.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "config/glob.h"
+
+namespace tacho::config {
+namespace {
+
+/// The node of the key `name`; of the whole mapping where the key is missing.
+Location place_of(const Node& node, std::string_view name) {
+  const Node* const found = node.find(name);
+  return found != nullptr ? found->where : node.where;
+}
+
+void check_selectors(const Node& node, const Context& context) {
+  std::string given;
+  const Node* last = nullptr;
+  std::size_t count = 0;
+  for (const Node& key : node.keys) {
+    if (key.kind == Node::Kind::scalar && std::ranges::find(kSelectors, key.text) != kSelectors.end()) {
+      given += (given.empty() ? "" : ", ") + key.text;
+      last = &key;
+      ++count;
+    }
+  }
+  if (count == 0) {
+    context.error(node.where, "the target selects nothing", "add one of cgroup, container, process, self");
+  } else if (count > 1) {
+    context.error(last->where, "the target has more than one selector: " + given, "keep one of them");
+  }
+}
+
+void check_ports(const Node& node, const Context& context) {
+  const Node* const ports = node.find("ports");
+  if (ports == nullptr) {
+    return;
+  }
+  std::set<std::string_view> seen;
+  for (const Node& port : ports->items) {
+    if (port.kind == Node::Kind::scalar && !seen.insert(port.text).second) {
+      context.below("ports").error(port.where, "duplicate port " + quote(port.text), "remove it");
+    }
+  }
+}
+
+void check_names(const Node& targets, const Context& context) {
+  std::map<std::string_view, int> lines;
+  for (const Node& target : targets.items) {
+    const Node* const name = target.find("name");
+    if (name == nullptr || name->kind != Node::Kind::scalar) {
+      continue;
+    }
+    if (const auto [first, added] = lines.emplace(name->text, name->where.line); !added) {
+      context.error(name->where, "duplicate target name " + quote(name->text),
+                    "first used in line " + std::to_string(first->second));
+    }
+  }
+}
+
+}  // namespace
+
+Result<void> check_glob(std::string_view pattern) {
+  if (const auto glob = Glob::compile(pattern); !glob) {
+    return std::unexpected(glob.error());
+  }
+  return {};
+}
+
+Result<void> check_cgroup_glob(std::string_view pattern) {
+  if (!pattern.starts_with('/')) {
+    return fail("matches nothing: a cgroup path starts with /");
+  }
+  if (pattern.contains("//") || (pattern.size() > 1 && pattern.ends_with('/'))) {
+    return fail("matches nothing: a cgroup path has no empty component and no / at its end");
+  }
+  return check_glob(pattern);
+}
+
+Result<void> check_exe_glob(std::string_view pattern) {
+  if (!pattern.starts_with('/') && !pattern.starts_with("**")) {
+    return fail("matches nothing: the path of an executable starts with / (write **/" + std::string(pattern) +
+                " for any directory)");
+  }
+  return check_glob(pattern);
+}
+
+Result<void> check_target_name(std::string_view name) {
+  if (name == kOverflowTarget) {
+    return fail("is what everything beyond limits.max_targets is called; choose another name");
+  }
+  return {};
+}
+
+void check_process(ProcessSelector& /*process*/, const Node& node, const Context& context) {
+  if (node.find("exe") == nullptr && node.find("port") == nullptr) {
+    context.error(node.where, "selects every process", "give exe, port or both");
+  }
+}
+
+void check_target(TargetRule& rule, const Node& node, const Context& context) {
+  rule.location = node.where;
+  check_selectors(node, context);
+  check_ports(node, context);
+}
+
+void check_config(Config& config, const Node& node, const Context& context) {
+  if (const Node* const targets = node.find("targets"); targets != nullptr) {
+    check_names(*targets, context);
+  }
+  if (config.targets.size() > config.limits.max_targets) {
+    context.error(place_of(node, "targets"),
+                  std::to_string(config.targets.size()) + " targets are more than limits.max_targets allows (" +
+                      std::to_string(config.limits.max_targets) + ')',
+                  "raise the limit or remove targets");
+  }
+  if (config.targets.empty() && config.discovery.listeners == Listeners::never) {
+    context.problems.warning(place_of(node, "discovery"), "nothing will be watched: no targets, and discovery is off",
+                             "add targets, or set discovery.listeners to auto");
+  }
+  if (!config.probes.socket.enabled && !config.probes.poll.enabled) {
+    context.problems.warning(place_of(node, "probes"), "nothing will be observed: all probes are disabled",
+                             "enable one");
+  }
+}
+
+}  // namespace tacho::config

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tacho::config {
+
+using Duration = std::chrono::nanoseconds;
+
+/// Where in the file something stands; lines and columns count from 1, 0 is unknown.
+struct Location {
+  int line = 0;
+  int column = 0;
+};
+
+/// Globs on what the kubelet or the container engine calls a container; an unset one matches everything.
+struct ContainerSelector {
+  std::optional<std::string> name;
+  std::optional<std::string> namespace_;
+  std::optional<std::string> pod;
+};
+
+/// Processes by executable (glob on /proc/PID/exe) and by a port they listen on.
+struct ProcessSelector {
+  std::optional<std::string> exe;
+  std::optional<std::uint16_t> port;
+};
+
+enum class SelfScope : std::uint8_t { pod, cgroup };
+
+/// One entry of `targets:`; exactly one selector is set.
+struct TargetRule {
+  std::string name;
+  std::optional<std::string> cgroup;  ///< glob on the path below the cgroup v2 root
+  std::optional<ContainerSelector> container;
+  std::optional<ProcessSelector> process;
+  std::optional<SelfScope> self;
+  std::vector<std::uint16_t> ports;           ///< only server sockets on these local ports; empty: all
+  std::map<std::string, std::string> labels;  ///< added to every series of the target
+  Location location;
+};
+
+enum class Listeners : std::uint8_t { automatic, always, never };
+
+struct Discovery {
+  Listeners listeners = Listeners::automatic;  ///< automatic: when no target is configured
+  std::vector<std::string> exclude;            ///< cgroup globs that discovery leaves out
+};
+
+/// Which family of kernel hooks a probe uses; automatic takes the first that loads and attaches.
+enum class Attach : std::uint8_t { automatic, tracepoint, fentry, kprobe, raw_tracepoint };
+
+struct ProbeSwitch {
+  bool enabled = true;
+  Attach attach = Attach::automatic;
+};
+
+struct Probes {
+  ProbeSwitch socket;
+  ProbeSwitch poll;
+};
+
+struct Histograms {
+  unsigned buckets_per_octave = 1;  ///< 1, 2 or 4
+};
+
+struct Limits {
+  unsigned max_targets = 256;
+  unsigned max_peers = 32;
+};
+
+struct Config {
+  Duration window = std::chrono::seconds(10);     ///< of the windowed gauges
+  Duration idle_limit = std::chrono::seconds(1);  ///< a longer gap between operations is idleness, not an interval
+  std::vector<TargetRule> targets;
+  Discovery discovery;
+  Probes probes;
+  Histograms histograms;
+  Limits limits;
+  bool run_statistics = false;  ///< measure run time of our BPF programs (costs ~20 ns per event)
+};
+
+}  // namespace tacho::config

@@ -1,0 +1,184 @@
+#include "config/keys.h"
+
+#include "config/checks.h"
+#include "config/glob.h"
+#include "config/labels.h"
+#include "config/types.h"
+
+namespace tacho::config {
+namespace {
+
+using std::chrono_literals::operator""h;
+using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""s;
+
+constexpr std::size_t kMaxName = 128;
+
+Type<std::string> glob(std::string summary, Result<void> (*check)(std::string_view) = check_glob) {
+  return text({.summary = std::move(summary), .max_bytes = Glob::kMaxLength, .check = check});
+}
+
+Type<std::string> cgroup_glob() {
+  auto type = glob("a glob on a cgroup path", check_cgroup_glob);
+  type.schema["pattern"] = "^/";
+  return type;
+}
+
+Type<std::string> name() {
+  return text({.summary = "text",
+               .max_bytes = kMaxName,
+               .check = check_target_name,
+               .schema = {{"not", {{"const", kOverflowTarget}}}}});
+}
+
+Type<std::uint16_t> port() {
+  return integer<std::uint16_t>(1, 65535, "a port");
+}
+
+Type<std::vector<std::uint16_t>> ports() {
+  auto type = list(port(), "a list of ports");
+  type.schema["uniqueItems"] = true;
+  return type;
+}
+
+Type<ContainerSelector> container() {
+  return section<ContainerSelector>({
+      key("name", &ContainerSelector::name, glob("a glob"), "Name of the container."),
+      key("namespace", &ContainerSelector::namespace_, glob("a glob"), "Kubernetes namespace of its pod."),
+      key("pod", &ContainerSelector::pod, glob("a glob"), "Name of its pod."),
+  });
+}
+
+Type<ProcessSelector> process() {
+  auto type = section<ProcessSelector>(
+      {
+          key("exe", &ProcessSelector::exe, glob("a glob on a path", check_exe_glob),
+              "Path of the executable, as /proc/PID/exe shows it."),
+          key("port", &ProcessSelector::port, port(), "A port that the process listens on."),
+      },
+      check_process);
+  type.schema["minProperties"] = 1;
+  return type;
+}
+
+Type<TargetRule> target() {
+  auto type = section<TargetRule>(
+      {
+          key("name", &TargetRule::name, name(),
+              "What the target is called in the label `target`; different for each entry, and not `other`, which is "
+              "where "
+              "everything beyond the limits goes.")
+              .required(),
+          key("cgroup", &TargetRule::cgroup, cgroup_glob(),
+              "Selects by the path below the root of cgroup v2; what is below the group belongs to it. `*` stands for "
+              "any "
+              "characters but /, `**` for any at all, `?` for one, [a-z] and [!a-z] for one of a set or one outside "
+              "it, and a "
+              "backslash takes the next character as it is."),
+          key("container", &TargetRule::container, container(),
+              "Selects by what the kubelet or the container engine calls a container; a key left out matches "
+              "everything."),
+          key("process", &TargetRule::process, process(),
+              "Selects processes; a process has to match both keys if both are given."),
+          key("self", &TargetRule::self, choice<SelfScope>({{"pod", SelfScope::pod}, {"cgroup", SelfScope::cgroup}}),
+              "Selects what tacho itself runs in: all containers of its pod (for a sidecar), or its own cgroup."),
+          key("ports", &TargetRule::ports, ports(),
+              "Only server sockets on these local ports count; none given: all do."),
+          key("labels", &TargetRule::labels, labels(), "Labels added to every series of the target."),
+      },
+      check_target);
+  type.schema["oneOf"] = Json::array();
+  for (const std::string_view selector : kSelectors) {
+    type.schema["oneOf"].push_back({{"required", Json::array({selector})}});
+  }
+  return type;
+}
+
+constexpr std::string_view kTargetsExample = R"(- name: web
+  cgroup: /system.slice/nginx.service
+- name: api
+  container: {name: "api-*", namespace: prod, pod: "*"}
+  ports: [8080]
+  labels: {team: payments}
+- name: dns
+  process: {exe: /usr/sbin/unbound, port: 53}
+- name: sidecar
+  self: pod
+)";
+
+Type<Discovery> discovery() {
+  return section<Discovery>({
+      key("listeners", &Discovery::listeners,
+          choice<Listeners>(
+              {{"auto", Listeners::automatic}, {"always", Listeners::always}, {"never", Listeners::never}}),
+          "Whether every container, service or process that owns a listening socket becomes a target by itself; auto: "
+          "only "
+          "while no target is configured."),
+      key("exclude", &Discovery::exclude, list(cgroup_glob(), "a list of globs on cgroup paths"),
+          "What such discovery leaves out, by cgroup."),
+  });
+}
+
+Type<ProbeSwitch> probe(std::string_view what) {
+  return section<ProbeSwitch>({
+      key("enabled", &ProbeSwitch::enabled, boolean(), "Whether to observe " + std::string(what) + "."),
+      key("attach", &ProbeSwitch::attach,
+          choice<Attach>({{"auto", Attach::automatic},
+                          {"tracepoint", Attach::tracepoint},
+                          {"fentry", Attach::fentry},
+                          {"kprobe", Attach::kprobe},
+                          {"raw_tracepoint", Attach::raw_tracepoint}}),
+          "Which family of kernel hooks to use; auto: the first that loads and attaches."),
+  });
+}
+
+Type<Probes> probes() {
+  return section<Probes>({
+      key("socket", &Probes::socket, probe("sends, receives, requests and connections"),
+          "Socket operations, requests and connections."),
+      key("poll", &Probes::poll, probe("epoll, poll and select"),
+          "Time spent waiting for work in epoll, poll and select."),
+  });
+}
+
+Type<Histograms> histograms() {
+  return section<Histograms>({
+      key("buckets_per_octave", &Histograms::buckets_per_octave, number_of<unsigned>({1, 2, 4}),
+          "Buckets from one power of two to the next: more are finer and cost more series."),
+  });
+}
+
+Type<Limits> limits() {
+  return section<Limits>({
+      key("max_targets", &Limits::max_targets, integer(1U, 10'000U, "a number"),
+          "Targets watched at the same time; the rest is summed up in the target `other` and counted."),
+      key("max_peers", &Limits::max_peers, integer(1U, 1024U, "a number"),
+          "Dependencies told apart per target; the rest is summed up in the peer `other`."),
+  });
+}
+
+}  // namespace
+
+const Type<Config>& config_type() {
+  static const Type<Config> type = section<Config>(
+      {
+          key("window", &Config::window, duration(2s, 1h), "How far the windowed gauges look back."),
+          key("idle_limit", &Config::idle_limit, duration(10ms, 4s),
+              "A longer gap between two socket operations of a target counts as idleness, not as an interval."),
+          key("targets", &Config::targets, list(target(), "a list of targets"),
+              "What to watch. Each entry names what it selects by exactly one of cgroup, container, process and self. "
+              "A glob "
+              "that matches several cgroups or containers makes a target of each.")
+              .example(std::string(kTargetsExample)),
+          key("discovery", &Config::discovery, discovery(), "Finding targets that are not configured."),
+          key("probes", &Config::probes, probes(), "What is observed, and how."),
+          key("histograms", &Config::histograms, histograms(), "The shape of all histograms."),
+          key("limits", &Config::limits, limits(), "Bounds on the number of series."),
+          key("run_statistics", &Config::run_statistics, boolean(),
+              "Whether the kernel measures the run time of tacho's own programs, at some 20 ns per event."),
+      },
+      check_config);
+  return type;
+}
+
+}  // namespace tacho::config

@@ -1,0 +1,93 @@
+#include "config/load.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <exception>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "config/keys.h"
+
+namespace tacho::config {
+namespace {
+
+void read_document(std::string_view yaml, Config& config, Problems& problems) {
+  const Source source(yaml);
+  if (!check_source(source, problems)) {
+    return;
+  }
+  const auto root = parse_yaml(source, problems);
+  if (!root || root->kind == Node::Kind::null) {
+    return;
+  }
+  const auto& type = config_type();
+  type.read(*root, config, {.problems = problems, .all_keys = type.keys, .path = {}});
+}
+
+/// The file's bytes; no more than one beyond what load_text accepts, so that a device does not fill the memory.
+Result<std::string> read_file(const std::string& path) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));  // NOLINT(cppcoreguidelines-pro-type-vararg)
+  if (!file) {
+    return fail_errno("cannot open the file");
+  }
+  std::string text;
+  std::array<char, 16384> buffer{};
+  while (text.size() <= kMaxFileSize) {
+    const ssize_t count = ::read(file.get(), buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) {
+      continue;
+    }
+    if (count < 0) {
+      return fail_errno("cannot read the file");
+    }
+    if (count == 0) {
+      break;
+    }
+    text.append(buffer.data(), static_cast<std::size_t>(count));
+  }
+  return text;
+}
+
+std::string remedy(int code) {
+  switch (code) {
+    case ENOENT:
+      return "check the path after --config.file; a relative one starts at the working directory";
+    case EACCES:
+      return "make it readable for the user that tacho runs as";
+    case EISDIR:
+      return "name a file in it";
+    default:
+      return "name a readable file";
+  }
+}
+
+}  // namespace
+
+Loaded load_text(std::string_view yaml, std::string_view file_name) {
+  Loaded loaded{.file_name = std::string(file_name), .config = {}, .errors = {}, .warnings = {}};
+  Problems problems;
+  try {
+    read_document(yaml, loaded.config, problems);
+  } catch (const std::exception& error) {
+    problems.error({.line = 1, .column = 1}, std::string("cannot be read: ") + error.what());
+  }
+  loaded.errors = problems.take_errors();
+  loaded.warnings = problems.take_warnings();
+  return loaded;
+}
+
+Loaded load_file(const std::string& path) {
+  const auto text = read_file(path);
+  if (!text) {
+    return {.file_name = path,
+            .config = {},
+            .errors = {{.where = {}, .message = text.error().message, .hint = remedy(text.error().code)}},
+            .warnings = {}};
+  }
+  return load_text(*text, path);
+}
+
+}  // namespace tacho::config

@@ -1,0 +1,173 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "config/node.h"
+
+namespace tacho::config {
+
+using Json = nlohmann::ordered_json;
+
+/// One key as documents, suggestions and the JSON schema see it.
+struct KeyInfo {
+  std::string name;
+  std::string doc;      ///< sentences, with a full stop
+  std::string summary;  ///< of its type: "a duration from 2s to 1h"
+  bool required = false;
+  Json schema;                ///< of its value
+  Json default_value;         ///< null: none
+  std::vector<KeyInfo> keys;  ///< below it, or below each of its list's items
+  bool is_list = false;
+  std::string example;  ///< YAML below the key, for what a default cannot show
+};
+
+/// What a reader knows besides its node: where to report, the dotted path of the key it reads, all keys there are.
+struct Context {
+  Problems& problems;
+  const std::vector<KeyInfo>& all_keys;
+  std::string path;
+
+  /// "path: message".
+  void error(Location where, const std::string& message, std::string hint = {}) const;
+  /// "path: expected …, not …"; for a value of the wrong type.
+  void wrong_type(const Node& node, std::string_view expected, std::string hint = {}) const;
+  [[nodiscard]] Context below(std::string_view step) const;
+};
+
+/// How values of T are written in a file: everything that is said about them derives from this.
+template <class T>
+struct Type {
+  std::string summary;  ///< ends the sentence "expected …"
+  Json schema;
+  std::function<void(const Node&, T&, const Context&)>
+      read;  ///< reports what is wrong and then leaves the value as it is
+  std::function<Json(const T&)> show;
+  std::vector<KeyInfo> keys;  ///< of a section
+  bool is_list = false;
+};
+
+/// One key of a section that fills an Owner.
+template <class Owner>
+struct Key {
+  KeyInfo info;
+  std::function<void(const Node&, Owner&, const Context&)> read;
+
+  Key required() && {
+    info.required = true;
+    info.default_value = nullptr;
+    return std::move(*this);
+  }
+  Key example(std::string yaml) && {
+    info.example = std::move(yaml);
+    return std::move(*this);
+  }
+};
+
+namespace detail {
+
+template <class T>
+Json show_default(const Type<T>& type, const T& value) {
+  return type.show(value);
+}
+template <class T>
+Json show_default(const Type<T>& type, const std::optional<T>& value) {
+  return value ? type.show(*value) : Json();
+}
+
+template <class T>
+T& ensure(T& value) {
+  return value;
+}
+template <class T>
+T& ensure(std::optional<T>& value) {
+  return value ? *value : value.emplace();
+}
+
+/// Calls `read(i)` for every key of the mapping that `infos` knows, once; reports all that a section may not contain or
+/// must contain and does not.
+void read_section(const Node& node, const std::vector<KeyInfo>& infos, const Context& context,
+                  const std::function<void(std::size_t key, const Node& value, const Context&)>& read);
+Json section_schema(const std::vector<KeyInfo>& infos);
+
+}  // namespace detail
+
+/// A key whose value goes to `member`, of type T or optional<T>; its default is what Owner starts with.
+template <class Owner, class Member, class T>
+Key<Owner> key(std::string name, Member Owner::* member, const Type<T>& type, std::string doc) {
+  const Owner defaults{};
+  return {.info = {.name = std::move(name),
+                   .doc = std::move(doc),
+                   .summary = type.summary,
+                   .schema = type.schema,
+                   .default_value = detail::show_default(type, defaults.*member),
+                   .keys = type.keys,
+                   .is_list = type.is_list,
+                   .example = {}},
+          .read = [member, read = type.read](const Node& node, Owner& owner, const Context& context) {
+            read(node, detail::ensure(owner.*member), context);
+          }};
+}
+
+template <class T>
+Type<std::vector<T>> list(Type<T> item, std::string summary) {
+  Type<std::vector<T>> type;
+  type.schema = {{"type", "array"}, {"items", item.schema}};
+  type.summary = std::move(summary);
+  type.keys = item.keys;
+  type.is_list = true;
+  type.read = [read = item.read, summary = type.summary](const Node& node, std::vector<T>& out,
+                                                         const Context& context) {
+    if (node.kind != Node::Kind::sequence) {
+      context.wrong_type(node, summary, node.kind == Node::Kind::scalar ? "write [" + node.text + ']' : "");
+      return;
+    }
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      T value{};
+      read(node.items[i], value, context.below('[' + std::to_string(i) + ']'));
+      out.push_back(std::move(value));
+    }
+  };
+  type.show = [show = item.show](const std::vector<T>& values) {
+    Json out = Json::array();
+    for (const T& value : values) {
+      out.push_back(show(value));
+    }
+    return out;
+  };
+  return type;
+}
+
+/// A mapping with fixed keys. `finish` checks what concerns several keys, after all of them were read.
+template <class T>
+Type<T> section(std::vector<Key<T>> keys, std::function<void(T&, const Node&, const Context&)> finish = {}) {
+  Type<T> type;
+  type.summary = "a mapping";
+  for (const auto& key : keys) {
+    type.keys.push_back(key.info);
+  }
+  type.schema = detail::section_schema(type.keys);
+  type.show = [](const T&) { return Json(); };  // its keys show their own
+  type.read = [keys = std::move(keys), infos = type.keys, finish = std::move(finish)](const Node& node, T& out,
+                                                                                      const Context& context) {
+    if (node.kind != Node::Kind::mapping) {
+      context.wrong_type(node, "a mapping");
+      return;
+    }
+    detail::read_section(node, infos, context, [&](std::size_t i, const Node& value, const Context& inner) {
+      keys[i].read(value, out, inner);
+    });
+    if (finish) {
+      finish(out, node, context);
+    }
+  };
+  return type;
+}
+
+}  // namespace tacho::config

@@ -1,0 +1,114 @@
+#include "config/units.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <span>
+
+#include "config/diagnostic.h"
+
+namespace tacho::config {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  std::uint64_t factor;
+};
+
+constexpr std::array<Unit, 6> kTimes{{{"h", 3'600'000'000'000},
+                                      {"m", 60'000'000'000},
+                                      {"s", 1'000'000'000},
+                                      {"ms", 1'000'000},
+                                      {"us", 1'000},
+                                      {"ns", 1}}};
+constexpr std::array<Unit, 5> kSizes{
+    {{"TiB", 1ULL << 40}, {"GiB", 1ULL << 30}, {"MiB", 1ULL << 20}, {"KiB", 1ULL << 10}, {"B", 1}}};
+
+constexpr std::string_view kTimeHint = "units are h, m, s, ms, us, ns, as in 10s or 1m30s";
+constexpr std::string_view kSizeHint = "units are B, KiB, MiB, GiB, TiB, as in 16MiB";
+
+struct Amount {
+  std::uint64_t number = 0;
+  std::string_view unit;
+};
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/// Cuts one number with its unit off the front of `rest`; nothing where it does not start with a number that fits.
+std::optional<Amount> cut_amount(std::string_view& rest) {
+  Amount amount;
+  const auto digits = static_cast<std::size_t>(std::ranges::find_if_not(rest, is_digit) - rest.begin());
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + digits, amount.number);
+  if (digits == 0 || error != std::errc()) {
+    return std::nullopt;
+  }
+  rest.remove_prefix(digits);
+  const auto letters = static_cast<std::size_t>(std::ranges::find_if(rest, is_digit) - rest.begin());
+  amount.unit = rest.substr(0, letters);
+  rest.remove_prefix(letters);
+  return amount;
+}
+
+auto refuse(std::string_view text, std::string_view what, std::string_view hint) {
+  return fail(quote(text) + ' ' + std::string(what) + "; " + std::string(hint));
+}
+
+/// Sum of the amounts in `text`, whose units come in the order of `units`; at most `limit`.
+Result<std::uint64_t> parse(std::string_view text, std::span<const Unit> units, std::uint64_t limit,
+                            std::string_view hint) {
+  std::uint64_t total = 0;
+  std::string_view rest = text;
+  do {
+    const auto amount = cut_amount(rest);
+    if (!amount) {
+      return refuse(text, "is not a whole number with a unit", hint);
+    }
+    if (amount->unit.empty()) {
+      return refuse(text, "has no unit", hint);
+    }
+    const auto unit = std::ranges::find(units, amount->unit, &Unit::name);
+    if (unit == units.end()) {
+      return refuse(text, "has an unknown unit or one out of order", hint);
+    }
+    if (amount->number > (limit - total) / unit->factor) {
+      return refuse(text, "is too large", hint);
+    }
+    total += amount->number * unit->factor;
+    units = {unit + 1, units.end()};
+  } while (!rest.empty());
+  return total;
+}
+
+}  // namespace
+
+Result<Duration> parse_duration(std::string_view text) {
+  constexpr auto kLimit = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  const auto nanoseconds = parse(text, kTimes, kLimit, kTimeHint);
+  if (!nanoseconds) {
+    return std::unexpected(nanoseconds.error());
+  }
+  return Duration(static_cast<std::int64_t>(*nanoseconds));
+}
+
+std::string format_duration(Duration duration) {
+  auto rest = static_cast<std::uint64_t>(duration.count());
+  std::string out;
+  for (const Unit& unit : kTimes) {
+    if (rest >= unit.factor) {
+      out += std::to_string(rest / unit.factor);
+      out += unit.name;
+      rest %= unit.factor;
+    }
+  }
+  return out.empty() ? "0s" : out;
+}
+
+Result<std::uint64_t> parse_size(std::string_view text) {
+  return parse(text, kSizes, std::numeric_limits<std::uint64_t>::max(), kSizeHint);
+}
+
+}  // namespace tacho::config

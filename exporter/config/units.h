@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "config/config.h"
+
+namespace tacho::config {
+
+/// "10s", "1m30s", "500ms": whole numbers with the units h, m, s, ms, us, ns, from large to small, each at most once.
+/// Errors: no unit, unknown unit, wrong order, more than Duration holds (292 years).
+Result<Duration> parse_duration(std::string_view text);
+
+/// The shortest text that parse_duration reads back as the same; `duration` is not negative.
+std::string format_duration(Duration duration);
+
+/// A number of bytes: "4096B", "64KiB", "16MiB", "1GiB", "2TiB". Errors: no unit, unknown unit, more than 64 bits.
+Result<std::uint64_t> parse_size(std::string_view text);
+
+}  // namespace tacho::config

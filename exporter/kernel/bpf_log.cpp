@@ -1,0 +1,74 @@
+#include "kernel/bpf_log.h"
+
+#include <bpf/libbpf.h>
+#include <spdlog/spdlog.h>
+
+#include <array>
+#include <cstdarg>
+#include <cstdio>
+#include <string_view>
+
+namespace tacho::kernel {
+namespace {
+
+constexpr std::size_t kMaxCaptured = 64 * 1024;
+
+thread_local std::string* current_capture = nullptr;
+
+int print(libbpf_print_level level, const char* format, va_list arguments) {
+  std::array<char, 4096> buffer{};
+  const int length = std::vsnprintf(buffer.data(), buffer.size(), format, arguments);
+  if (length <= 0) {
+    return 0;
+  }
+  std::string_view text(buffer.data());
+  if (level == LIBBPF_WARN && current_capture != nullptr && current_capture->size() < kMaxCaptured) {
+    current_capture->append(text);
+  }
+  while (text.ends_with('\n')) {
+    text.remove_suffix(1);
+  }
+  spdlog::debug("{}", text);
+  return length;
+}
+
+bool tells_why(std::string_view line) {
+  return line.starts_with("libbpf: prog '") || line.find("failed") != std::string_view::npos;
+}
+
+}  // namespace
+
+BpfLogCapture::BpfLogCapture() : outer_(current_capture) { current_capture = &text_; }
+
+BpfLogCapture::~BpfLogCapture() { current_capture = outer_; }
+
+std::string BpfLogCapture::summary() const {
+  std::string first;
+  std::string verifier;
+  bool in_log = false;
+  std::string_view rest = text_;
+  while (!rest.empty()) {
+    const auto end = rest.find('\n');
+    const std::string_view line = rest.substr(0, end);
+    rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
+    if (line.find("BEGIN PROG LOAD LOG") != std::string_view::npos) {
+      in_log = true;
+    } else if (line.find("END PROG LOAD LOG") != std::string_view::npos) {
+      in_log = false;
+    } else if (in_log) {
+      if (!line.empty() && !line.starts_with("processed ")) {
+        verifier = line;
+      }
+    } else if (first.empty() && tells_why(line)) {
+      first = line.starts_with("libbpf: ") ? line.substr(8) : line;
+    }
+  }
+  if (verifier.empty()) {
+    return first;
+  }
+  return first.empty() ? verifier : first + " (" + verifier + ")";
+}
+
+void install_bpf_log() { libbpf_set_print(print); }
+
+}  // namespace tacho::kernel

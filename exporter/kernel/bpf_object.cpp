@@ -1,0 +1,216 @@
+#include "kernel/bpf_object.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+
+#include <algorithm>
+
+#include "kernel/bpf_log.h"
+
+namespace tacho::kernel {
+namespace {
+
+bool is_iterator(const bpf_program* program) {
+  return std::string_view(bpf_program__section_name(program)).starts_with("iter/");
+}
+
+/// The program that a message of libbpf ("prog 'NAME': …") is about.
+std::string culprit_of(const std::string& message) {
+  constexpr std::string_view kMark = "prog '";
+  const auto begin = message.find(kMark);
+  if (begin == std::string::npos) {
+    return {};
+  }
+  const auto end = message.find('\'', begin + kMark.size());
+  return message.substr(begin + kMark.size(), end - begin - kMark.size());
+}
+
+}  // namespace
+
+Result<bpf_map*> ObjectSetup::find(std::string_view map) {
+  bpf_map* found = bpf_object__find_map_by_name(object_, std::string(map).c_str());
+  if (found == nullptr) {
+    return fail("the BPF object has no map " + std::string(map));
+  }
+  return found;
+}
+
+Result<void> ObjectSetup::set_constant(std::string_view variable, std::span<const std::byte> value) {
+  const btf* types = bpf_object__btf(object_);
+  const int section_id = types != nullptr ? btf__find_by_name_kind(types, ".rodata", BTF_KIND_DATASEC) : -1;
+  bpf_map* rodata = nullptr;
+  bpf_map* map = nullptr;
+  bpf_object__for_each_map(map, object_) {
+    if (std::string_view(bpf_map__name(map)).ends_with(".rodata")) {
+      rodata = map;
+    }
+  }
+  if (section_id < 0 || rodata == nullptr) {
+    return fail("the BPF object has no constants");
+  }
+  std::size_t size = 0;
+  const auto* initial = static_cast<const std::byte*>(bpf_map__initial_value(rodata, &size));
+  std::vector<std::byte> data(initial, initial + size);
+  const btf_type* section = btf__type_by_id(types, static_cast<__u32>(section_id));
+  for (__u32 i = 0; i < btf_vlen(section); ++i) {
+    const btf_var_secinfo& info = btf_var_secinfos(section)[i];
+    const btf_type* type = btf__type_by_id(types, info.type);
+    if (variable != btf__name_by_offset(types, type->name_off)) {
+      continue;
+    }
+    if (info.size != value.size() || info.offset + info.size > size) {
+      return fail("BPF constant " + std::string(variable) + " has another size");
+    }
+    std::ranges::copy(value, data.begin() + info.offset);
+    const int error = bpf_map__set_initial_value(rodata, data.data(), data.size());
+    return error != 0 ? Result<void>(fail_errno("cannot set BPF constant " + std::string(variable), -error))
+                      : Result<void>();
+  }
+  return fail("the BPF object has no constant " + std::string(variable));
+}
+
+Result<void> ObjectSetup::set_max_entries(std::string_view map, std::uint32_t entries) {
+  auto found = find(map);
+  if (!found) {
+    return std::unexpected(found.error());
+  }
+  const int error = bpf_map__set_max_entries(*found, entries);
+  return error != 0 ? Result<void>(fail_errno("cannot size map " + std::string(map), -error)) : Result<void>();
+}
+
+Result<UniqueFd> create_mappable_array(const std::string& name, std::size_t value_size, std::uint32_t entries) {
+  bpf_map_create_opts options{};
+  options.sz = sizeof(options);
+  options.map_flags = BPF_F_MMAPABLE;
+  UniqueFd map(bpf_map_create(BPF_MAP_TYPE_ARRAY, name.c_str(), sizeof(std::uint32_t), static_cast<__u32>(value_size),
+                              entries, &options));
+  if (!map) {
+    return fail_errno("cannot create BPF array " + name);
+  }
+  return map;
+}
+
+Result<void> ObjectSetup::set_inner_array(std::string_view map, std::size_t value_size, std::uint32_t entries) {
+  auto found = find(map);
+  if (!found) {
+    return std::unexpected(found.error());
+  }
+  // libbpf 1.1 crashes when the size of an inner map that the object declares is set.
+  auto model = create_mappable_array("template", value_size, entries);
+  if (!model) {
+    return std::unexpected(model.error());
+  }
+  const int error = bpf_map__set_inner_map_fd(*found, model->get());
+  templates_.push_back(std::move(*model));
+  return error != 0 ? Result<void>(fail_errno("cannot set the shape of the maps in " + std::string(map), -error))
+                    : Result<void>();
+}
+
+Result<void> ObjectSetup::reuse_map(std::string_view map, int descriptor) {
+  auto found = find(map);
+  if (!found) {
+    return std::unexpected(found.error());
+  }
+  const int error = bpf_map__reuse_fd(*found, descriptor);
+  return error != 0 ? Result<void>(fail_errno("cannot share map " + std::string(map), -error)) : Result<void>();
+}
+
+bool BpfObject::try_load(const ObjectSource& source, AttachPlan& plan, const LoadOptions& options, const Setup& setup,
+                         Error& error) {
+  links_.clear();
+  const std::string object_name(source.name);
+  bpf_object_open_opts open_options{};
+  open_options.sz = sizeof(open_options);
+  open_options.object_name = object_name.c_str();
+  open_options.btf_custom_path = options.btf_path.empty() ? nullptr : options.btf_path.c_str();
+  const BpfLogCapture log;
+  object_.reset(bpf_object__open_mem(source.bytes.data(), source.bytes.size(), &open_options));
+  if (!object_) {
+    error = Error::from_errno("cannot open BPF object " + object_name, errno);
+    return false;
+  }
+  bpf_program* program = nullptr;
+  bpf_object__for_each_program(program, object_.get()) {
+    bpf_program__set_autoload(program, plan.uses(bpf_program__name(program)));
+  }
+  ObjectSetup object_setup(object_.get());
+  if (auto ready = setup(object_setup); !ready) {
+    error = ready.error();
+    return false;
+  }
+  const int status = bpf_object__load(object_.get());
+  if (status == 0) {
+    return true;
+  }
+  error = Error::from_errno("cannot load BPF object " + object_name, -status);
+  const std::string why = log.summary();
+  if (!why.empty()) {
+    error.message += " [" + why + "]";
+  }
+  const std::string culprit = culprit_of(why);
+  if (culprit.empty() || !plan.uses(culprit)) {
+    return false;
+  }
+  plan.reject(culprit, why);
+  return true;
+}
+
+bool BpfObject::try_attach(AttachPlan& plan) {
+  for (const std::string_view name : plan.programs()) {
+    const bpf_program* program = bpf_object__find_program_by_name(object_.get(), std::string(name).c_str());
+    if (program == nullptr || is_iterator(program)) {
+      continue;
+    }
+    const BpfLogCapture log;
+    bpf_link* link = bpf_program__attach(program);
+    if (link == nullptr) {
+      const std::string why = log.summary();
+      plan.reject(name, why.empty() ? Error::from_errno("cannot attach", errno).message : why);
+      return false;
+    }
+    links_.emplace_back(link);
+  }
+  return true;
+}
+
+Result<std::unique_ptr<BpfObject>> BpfObject::load(const ObjectSource& source, std::span<const Hook> hooks,
+                                                   const LoadOptions& options, const Setup& setup) {
+  std::unique_ptr<BpfObject> object(new BpfObject);
+  object->name_ = source.name;
+  AttachPlan plan(hooks, options.forced_method);
+  // Every failed try takes one alternative out of the plan, so this ends.
+  while (!plan.programs().empty()) {
+    const auto before = plan.programs();
+    Error error;
+    if (!object->try_load(source, plan, options, setup, error)) {
+      return std::unexpected(error);
+    }
+    if (plan.programs() != before) {
+      continue;
+    }
+    if (!options.attach || object->try_attach(plan)) {
+      object->hooks_ = plan.states();
+      return object;
+    }
+  }
+  std::string reasons;
+  for (const HookState& state : plan.states()) {
+    reasons += (reasons.empty() ? "" : "; ") + std::string(state.hook) + ": " + state.error;
+  }
+  return fail("no hook of " + object->name_ + " can be attached: " + reasons, EPERM);
+}
+
+bool BpfObject::attached(std::string_view hook) const {
+  return std::ranges::any_of(hooks_, [hook](const HookState& s) { return s.hook == hook && s.attached(); });
+}
+
+int BpfObject::map(std::string_view map_name) const {
+  return bpf_object__find_map_fd_by_name(object_.get(), std::string(map_name).c_str());
+}
+
+const bpf_program* BpfObject::program(std::string_view program_name) const {
+  const bpf_program* found = bpf_object__find_program_by_name(object_.get(), std::string(program_name).c_str());
+  return found != nullptr && bpf_program__fd(found) >= 0 ? found : nullptr;
+}
+
+}  // namespace tacho::kernel

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <bpf/libbpf.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "kernel/attach_plan.h"
+
+namespace tacho::kernel {
+
+/// An object's bytes, as the skeleton header embeds them.
+struct ObjectSource {
+  std::string_view name;
+  std::span<const std::byte> bytes;
+};
+
+/// An object that is open and not yet loaded: what must be known before the kernel sees it.
+class ObjectSetup {
+ public:
+  explicit ObjectSetup(bpf_object* object) : object_(object) {}
+
+  /// Sets a `const volatile` global. The size must be the variable's.
+  Result<void> set_constant(std::string_view variable, std::span<const std::byte> value);
+  template <class T>
+  Result<void> set_constant(std::string_view variable, const T& value) {
+    return set_constant(variable, std::as_bytes(std::span(&value, 1)));
+  }
+  Result<void> set_max_entries(std::string_view map, std::uint32_t entries);
+  /// What the maps inside an array of maps look like: mappable arrays.
+  Result<void> set_inner_array(std::string_view map, std::size_t value_size, std::uint32_t entries);
+  /// Uses another object's map of the same name and shape instead of an own one.
+  Result<void> reuse_map(std::string_view map, int descriptor);
+
+ private:
+  Result<bpf_map*> find(std::string_view map);
+
+  bpf_object* object_;
+  std::vector<UniqueFd> templates_;  // of inner maps, needed until the object is loaded
+};
+
+/// A mappable BPF array. The descriptor may be closed once something else holds the map.
+Result<UniqueFd> create_mappable_array(const std::string& name, std::size_t value_size, std::uint32_t entries);
+
+/// Options of loading that are the same for all objects.
+struct LoadOptions {
+  std::string forced_method;  ///< only this attach method is tried; empty: all
+  std::string btf_path;       ///< kernel BTF file; empty: the running kernel's own
+  bool attach = true;         ///< false: load only, to see what the verifier says
+};
+
+/// A loaded BPF object with its attached programs. Destruction detaches and frees everything.
+class BpfObject {
+ public:
+  using Setup = std::function<Result<void>(ObjectSetup&)>;
+
+  /// Loads the object and attaches its hooks, each by the first alternative that works; iterators are loaded only.
+  /// A hook of which no alternative works is left out and reported by hooks(); an error is returned only if the object
+  /// as a whole cannot be used (its maps, its setup, or every one of its hooks failed).
+  static Result<std::unique_ptr<BpfObject>> load(const ObjectSource& source, std::span<const Hook> hooks,
+                                                 const LoadOptions& options, const Setup& setup);
+
+  [[nodiscard]] std::string_view name() const { return name_; }
+  [[nodiscard]] const std::vector<HookState>& hooks() const { return hooks_; }
+  [[nodiscard]] bool attached(std::string_view hook) const;
+  /// Descriptor of a map of the object; −1 if there is none.
+  [[nodiscard]] int map(std::string_view map_name) const;
+  /// A loaded program, or nullptr.
+  [[nodiscard]] const bpf_program* program(std::string_view program_name) const;
+  [[nodiscard]] bpf_object* get() const { return object_.get(); }
+
+ private:
+  struct ObjectDeleter {
+    void operator()(bpf_object* object) const { bpf_object__close(object); }
+  };
+  struct LinkDeleter {
+    void operator()(bpf_link* link) const { bpf_link__destroy(link); }
+  };
+  BpfObject() = default;
+  /// One try with the plan as it stands. On failure the culprit is rejected in the plan; false if it is unknown.
+  bool try_load(const ObjectSource& source, AttachPlan& plan, const LoadOptions& options, const Setup& setup,
+                Error& error);
+  bool try_attach(AttachPlan& plan);
+
+  std::string name_;
+  std::unique_ptr<bpf_object, ObjectDeleter> object_;
+  std::vector<std::unique_ptr<bpf_link, LinkDeleter>> links_;
+  std::vector<HookState> hooks_;
+};
+
+}  // namespace tacho::kernel

@@ -1,0 +1,70 @@
+#include "kernel/features.h"
+
+#include <bpf/libbpf.h>
+#include <linux/capability.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+
+namespace tacho::kernel {
+namespace {
+
+bool has_capability(unsigned capability) {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, 2> data{};
+  if (::syscall(SYS_capget, &header, data.data()) != 0) {
+    return false;
+  }
+  return (data[capability / 32].effective & (1U << (capability % 32))) != 0;
+}
+
+bool is_tracefs(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path + "/events/syscalls", ignored);
+}
+
+}  // namespace
+
+Result<std::string> ensure_tracefs() {
+  for (const char* path : {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"}) {
+    if (is_tracefs(path)) {
+      return path;
+    }
+  }
+  const std::string path = "/sys/kernel/tracing";
+  if (::mount("tracefs", path.c_str(), "tracefs", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) {
+    return fail_errno("tracefs is not mounted and cannot be mounted at " + path);
+  }
+  if (!is_tracefs(path)) {
+    return fail("tracefs at " + path + " has no system call events (CONFIG_FTRACE_SYSCALLS)", ENOENT);
+  }
+  return path;
+}
+
+std::vector<std::string> missing_prerequisites(const std::string& btf_path) {
+  std::vector<std::string> missing;
+  if (!has_capability(CAP_SYS_ADMIN)) {
+    if (!has_capability(CAP_BPF)) {
+      missing.emplace_back("CAP_BPF is missing: run as root, or grant the capabilities BPF and PERFMON");
+    }
+    if (!has_capability(CAP_PERFMON)) {
+      missing.emplace_back("CAP_PERFMON is missing: run as root, or grant the capabilities BPF and PERFMON");
+    }
+  }
+  const std::string btf = btf_path.empty() ? "/sys/kernel/btf/vmlinux" : btf_path;
+  if (::access(btf.c_str(), R_OK) != 0) {
+    missing.emplace_back("no kernel type information at " + btf +
+                         ": use a kernel with CONFIG_DEBUG_INFO_BTF, or name a BTF file with --btf.path");
+  }
+  return missing;
+}
+
+unsigned possible_cpus() {
+  const int count = libbpf_num_possible_cpus();
+  return count > 0 ? static_cast<unsigned>(count) : 1;
+}
+
+}  // namespace tacho::kernel

@@ -1,0 +1,37 @@
+#include "kernel/iterator.h"
+
+#include <bpf/bpf.h>
+
+#include <array>
+
+#include "base/unique_fd.h"
+
+namespace tacho::kernel {
+
+Result<void> run_iterator(const bpf_program* program, const std::function<void(std::span<const std::byte>)>& sink) {
+  const UniqueFd link(bpf_link_create(bpf_program__fd(program), 0, BPF_TRACE_ITER, nullptr));
+  if (!link) {
+    return fail_errno(std::string("cannot attach iterator ") + bpf_program__name(program));
+  }
+  const UniqueFd iterator(bpf_iter_create(link.get()));
+  if (!iterator) {
+    return fail_errno(std::string("cannot start iterator ") + bpf_program__name(program));
+  }
+  std::array<std::byte, 32 * 1024> buffer{};
+  while (true) {
+    const ssize_t length = ::read(iterator.get(), buffer.data(), buffer.size());
+    if (length > 0) {
+      sink(std::span(buffer).first(static_cast<std::size_t>(length)));
+    } else if (length == 0) {
+      return {};
+    } else if (errno != EAGAIN && errno != EINTR) {
+      return fail_errno(std::string("iterator ") + bpf_program__name(program));
+    }
+  }
+}
+
+Result<void> run_iterator(const bpf_program* program) {
+  return run_iterator(program, [](std::span<const std::byte>) {});
+}
+
+}  // namespace tacho::kernel

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "base/result.h"
+#include "kernel/bpf_object.h"
+
+namespace tacho::kernel {
+
+/// Runs an iterator program over all its objects and hands over what it wrote, in pieces of any size.
+Result<void> run_iterator(const bpf_program* program, const std::function<void(std::span<const std::byte>)>& sink);
+
+/// Runs an iterator program for its effects only.
+Result<void> run_iterator(const bpf_program* program);
+
+/// Runs an iterator program that writes records of one type.
+template <class Record>
+Result<std::vector<Record>> read_records(const bpf_program* program) {
+  std::vector<std::byte> bytes;
+  auto done = run_iterator(program, [&bytes](std::span<const std::byte> piece) {
+    bytes.insert(bytes.end(), piece.begin(), piece.end());
+  });
+  if (!done) {
+    return std::unexpected(done.error());
+  }
+  std::vector<Record> records(bytes.size() / sizeof(Record));
+  std::copy_n(bytes.begin(), records.size() * sizeof(Record), reinterpret_cast<std::byte*>(records.data()));
+  return records;
+}
+
+}  // namespace tacho::kernel

@@ -1,0 +1,68 @@
+#include "kernel/statistics.h"
+
+#include <bpf/bpf.h>
+
+#include <array>
+#include <numeric>
+
+#include "kernel/features.h"
+
+namespace tacho::kernel {
+
+std::vector<ProgramStatistics> program_statistics(const BpfObject& object) {
+  std::vector<ProgramStatistics> all;
+  bpf_program* program = nullptr;
+  bpf_object__for_each_program(program, object.get()) {
+    const int descriptor = bpf_program__fd(program);
+    bpf_prog_info info{};
+    __u32 length = sizeof(info);
+    if (descriptor < 0 || bpf_obj_get_info_by_fd(descriptor, &info, &length) != 0) {
+      continue;
+    }
+    all.push_back({bpf_program__name(program), info.run_cnt, info.run_time_ns, info.recursion_misses,
+                   info.verified_insns});
+  }
+  return all;
+}
+
+Result<UniqueFd> enable_run_statistics() {
+  UniqueFd descriptor(bpf_enable_stats(BPF_STATS_RUN_TIME));
+  if (!descriptor) {
+    return fail_errno("cannot switch on BPF run statistics (needs CAP_SYS_ADMIN)");
+  }
+  return descriptor;
+}
+
+Result<MapFill> map_fill(const BpfObject& object, const std::string& map) {
+  const int descriptor = object.map(map);
+  bpf_map_info info{};
+  __u32 length = sizeof(info);
+  if (descriptor < 0 || bpf_obj_get_info_by_fd(descriptor, &info, &length) != 0) {
+    return fail_errno("no information about map " + map);
+  }
+  MapFill fill{map, 0, info.max_entries};
+  std::array<std::byte, 64> key{};
+  std::array<std::byte, 64> next{};
+  const void* current = nullptr;
+  // A key deleted meanwhile restarts the walk: the bound makes it end.
+  while (fill.entries < info.max_entries && bpf_map_get_next_key(descriptor, current, next.data()) == 0) {
+    key = next;
+    current = key.data();
+    ++fill.entries;
+  }
+  return fill;
+}
+
+Result<std::vector<std::uint64_t>> read_per_cpu_counters(int map, std::size_t entries) {
+  std::vector<std::uint64_t> sums(entries);
+  std::vector<std::uint64_t> values(possible_cpus());
+  for (std::uint32_t i = 0; i < entries; ++i) {
+    if (bpf_map_lookup_elem(map, &i, values.data()) != 0) {
+      return fail_errno("cannot read a per-CPU array");
+    }
+    sums[i] = std::accumulate(values.begin(), values.end(), std::uint64_t{0});
+  }
+  return sums;
+}
+
+}  // namespace tacho::kernel

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "kernel/bpf_object.h"
+
+namespace tacho::kernel {
+
+/// What the kernel keeps about one of our programs.
+struct ProgramStatistics {
+  std::string program;
+  std::uint64_t runs = 0;      ///< while run statistics were on
+  std::uint64_t run_ns = 0;    ///< while run statistics were on
+  std::uint64_t misses = 0;    ///< runs skipped because the program interrupted itself
+  std::uint32_t verified = 0;  ///< instructions the verifier processed
+};
+
+/// Of all loaded programs of the object.
+std::vector<ProgramStatistics> program_statistics(const BpfObject& object);
+
+/// Switches the kernel's run statistics (run time and count of every BPF program of the machine) on while it lives.
+Result<UniqueFd> enable_run_statistics();
+
+struct MapFill {
+  std::string map;
+  std::uint64_t entries = 0;
+  std::uint64_t max_entries = 0;
+};
+
+/// Entries of a hash or array-of-maps by walking its keys: meant for small maps and scrapes.
+Result<MapFill> map_fill(const BpfObject& object, const std::string& map);
+
+/// Sums of a per-CPU array of counters.
+Result<std::vector<std::uint64_t>> read_per_cpu_counters(int map, std::size_t entries);
+
+}  // namespace tacho::kernel

@@ -1,0 +1,59 @@
+#include <spdlog/spdlog.h>
+
+#include <exception>
+#include <iostream>
+#include <span>
+#include <variant>
+
+#include "cli.h"
+#include "config/load.h"
+#include "serve.h"
+
+namespace {
+
+int run(const tacho::Cli& cli) {
+  using Command = tacho::Cli::Command;
+  if (cli.command == Command::check) {
+    return tacho::run_check(cli, std::cout, std::cerr);
+  }
+  tacho::init_log(cli.log_level, cli.log_format);
+  tacho::config::Config config;
+  if (!cli.config_file.empty()) {
+    tacho::config::Loaded loaded = tacho::config::load_file(cli.config_file);
+    for (const auto& warning : loaded.warnings) {
+      std::cerr << tacho::config::format(warning, loaded.file_name) << "\n";
+    }
+    for (const auto& error : loaded.errors) {
+      std::cerr << tacho::config::format(error, loaded.file_name) << "\n";
+    }
+    if (!loaded.errors.empty()) {
+      return tacho::kExitUsage;
+    }
+    config = std::move(loaded.config);
+  }
+  switch (cli.command) {
+    case Command::once:
+      return tacho::once(cli, config);
+    case Command::plan:
+      return tacho::plan(cli, config);
+    default:
+      return tacho::serve(cli, config);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const auto parsed = tacho::parse_cli(std::span<const char* const>(argv, static_cast<std::size_t>(argc)));
+    if (const auto* exit = std::get_if<tacho::ExitNow>(&parsed)) {
+      std::cout << exit->out << std::flush;
+      std::cerr << exit->err;
+      return exit->code;
+    }
+    return run(std::get<tacho::Cli>(parsed));
+  } catch (const std::exception& error) {
+    std::cerr << "tacho: " << error.what() << "\n";
+    return tacho::kExitFailed;
+  }
+}

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include "bpf/lib/histogram.h"
+#include "metrics/value.h"
+
+namespace tacho::metrics {
+
+inline constexpr std::size_t kSlots = TACHO_HISTOGRAM_SLOTS;
+/// The slot of what is longer than every bound.
+inline constexpr std::size_t kOverflowSlot = kSlots - 1;
+/// "Bound" of the overflow slot.
+inline constexpr std::uint64_t kUnbounded = std::numeric_limits<std::uint64_t>::max();
+
+/// The slot that counts a duration of `ns`, as bpf/lib/histogram.h defines it; the kernel side must agree.
+std::size_t slot_of(std::uint64_t ns);
+
+/// Inclusive upper bound of a slot in nanoseconds, kUnbounded for the overflow slot. `slot` < kSlots.
+std::uint64_t slot_bound_ns(std::size_t slot);
+
+/// Which of the slots' bounds are exposed as cumulative buckets, and how their `le` is spelled.
+class BucketLayout {
+ public:
+  /// One exposed bucket: it counts all slots up to and including `last_slot`.
+  struct Bucket {
+    std::uint8_t last_slot = 0;
+    std::uint8_t length = 0;      ///< of the used part of `text`
+    std::array<char, 14> text{};  ///< `1e-06"} `: the `le` value and what ends a bucket's labels
+
+    [[nodiscard]] std::string_view tail() const { return {text.data(), length}; }
+    [[nodiscard]] std::string_view le() const { return tail().substr(0, length - 3U); }
+  };
+
+  /// `per_octave` is 1, 2 or 4; anything else counts as 1.
+  explicit BucketLayout(unsigned per_octave = 1);
+
+  /// In rising order, the last one is +Inf.
+  [[nodiscard]] const std::vector<Bucket>& buckets() const { return buckets_; }
+  /// Lines that one histogram takes: its buckets, `_sum` and `_count`.
+  [[nodiscard]] std::size_t lines() const { return buckets_.size() + 2; }
+
+ private:
+  std::vector<Bucket> buckets_;
+};
+
+/// Number of observations.
+std::uint64_t total(const Histogram& histogram);
+
+/// The `q`-quantile (0…1, clamped) in seconds, linear inside a slot as Prometheus' histogram_quantile; the highest
+/// bound if it falls into the overflow slot, NaN if there is no observation.
+double quantile(const Histogram& histogram, double q);
+
+}  // namespace tacho::metrics

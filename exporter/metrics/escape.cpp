@@ -1,0 +1,58 @@
+#include "metrics/escape.h"
+
+#include <utf8.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace tacho::metrics {
+namespace {
+
+void append_escaped(std::string& out, std::string_view valid, bool quotes) {
+  for (const char c : valid) {
+    switch (c) {
+      case '\n':
+        out += "\\n";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '"':
+        out += quotes ? "\\\"" : "\"";
+        break;
+      default:
+        out += c;
+    }
+  }
+}
+
+void append_text(std::string& out, std::string_view text, bool quotes) {
+  if (utf8::is_valid(text.begin(), text.end())) {
+    append_escaped(out, text, quotes);
+    return;
+  }
+  std::string valid;
+  utf8::replace_invalid(text.begin(), text.end(), std::back_inserter(valid));
+  append_escaped(out, valid, quotes);
+}
+
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+}  // namespace
+
+void append_label_value(std::string& out, std::string_view value) {
+  append_text(out, value, true);
+}
+
+void append_help(std::string& out, std::string_view help, bool quotes) {
+  append_text(out, help, quotes);
+}
+
+bool is_label_name(std::string_view name) {
+  return !name.empty() && is_letter(name.front()) && !name.starts_with("__") &&
+         std::ranges::all_of(name, [](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
+}
+
+}  // namespace tacho::metrics

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace tacho::metrics {
+
+/// Appends a label value as both text formats spell it between its quotes: `\`, `"` and line feed escaped. Bytes that
+/// are not UTF-8 become U+FFFD; without that one bad name would make every scraper refuse the whole exposition.
+void append_label_value(std::string& out, std::string_view value);
+
+/// Appends the text of a HELP line: line feed and `\` escaped, and `"` where `quotes` (OpenMetrics escapes it, in
+/// Prometheus text `\"` is an error); bytes that are not UTF-8 as above.
+void append_help(std::string& out, std::string_view help, bool quotes);
+
+/// Whether both formats take `name` for a label: [a-zA-Z_][a-zA-Z0-9_]*, without the reserved leading "__".
+bool is_label_name(std::string_view name);
+
+}  // namespace tacho::metrics

@@ -1,0 +1,84 @@
+#include "metrics/exposition.h"
+
+#include "metrics/escape.h"
+
+namespace tacho::metrics {
+namespace {
+
+void append_line(std::string& out, std::string_view keyword, std::string_view name, std::string_view text) {
+  out.append("# ").append(keyword).append(" ").append(name).append(" ").append(text).append("\n");
+}
+
+void append_help_line(std::string& out, std::string_view name, std::string_view help, Format format) {
+  if (help.empty()) {
+    return;
+  }
+  out.append("# HELP ").append(name).append(" ");
+  append_help(out, help, format == Format::openmetrics);
+  out += '\n';
+}
+
+}  // namespace
+
+std::string_view content_type(Format format) {
+  return format == Format::openmetrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                                       : "text/plain; version=0.0.4; charset=utf-8";
+}
+
+void append_metadata(std::string& out, const Metadata& metadata, Format format) {
+  std::string_view name = metadata.name;
+  if (format == Format::prometheus_text) {
+    append_help_line(out, name, metadata.help, format);
+    append_line(out, "TYPE", name, metadata.type);
+    return;
+  }
+  std::string_view type = metadata.type == "untyped" ? "unknown" : metadata.type;
+  if (type == "counter") {
+    if (name.ends_with("_total")) {
+      name.remove_suffix(std::string_view("_total").size());
+    } else {
+      type = "unknown";
+    }
+  }
+  append_line(out, "TYPE", name, type);
+  if (!metadata.unit.empty()) {
+    append_line(out, "UNIT", name, metadata.unit);
+  }
+  append_help_line(out, name, metadata.help, format);
+}
+
+void append_header(std::string& out, const Family& family, Format format, std::string_view window) {
+  const std::string help = expand_window(family.help, window);
+  append_metadata(out, {.name = family.name, .type = type_name(family.type), .unit = family.unit, .help = help},
+                  format);
+}
+
+void append_end(std::string& out, Format format) {
+  if (format == Format::openmetrics) {
+    out += "# EOF\n";
+  }
+}
+
+std::string_view type_name(Type type) {
+  switch (type) {
+    case Type::counter:
+      return "counter";
+    case Type::gauge:
+      return "gauge";
+    case Type::histogram:
+      break;
+  }
+  return "histogram";
+}
+
+std::string expand_window(std::string_view help, std::string_view window) {
+  constexpr std::string_view kPlaceholder = "{window}";
+  std::string result;
+  for (std::size_t at = help.find(kPlaceholder); at != std::string_view::npos; at = help.find(kPlaceholder)) {
+    result.append(help.substr(0, at)).append(window);
+    help.remove_prefix(at + kPlaceholder.size());
+  }
+  return result.append(help);
+}
+
+}  // namespace tacho::metrics

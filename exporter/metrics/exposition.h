@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "metrics/family.h"
+
+namespace tacho::metrics {
+
+/// Prometheus text 0.0.4, and OpenMetrics 1.0 as text.
+enum class Format : std::uint8_t { prometheus_text, openmetrics };
+
+/// What goes into Content-Type; Prometheus 3 fails a scrape without one.
+std::string_view content_type(Format format);
+
+/// The format that a request's Accept header (several joined by ", ") asks for, by RFC 9110 §12.5.1: the most
+/// specific range that matches a format gives its weight, the highest weight wins, 0 excludes. At equal weight
+/// OpenMetrics is taken only if it was named, so that browsers and curl get plain text. What is malformed is skipped;
+/// Prometheus text if nothing acceptable is left.
+///
+/// `version`: openmetrics-text of version 1.0.0, without one, or older (0.0.1, the draft that Prometheus 2.30
+/// asks for) is answered with 1.0.0, the oldest of the standard, as its "Protocol Negotiation" says and as Prometheus'
+/// parser takes it; a newer one does not match, nor does text/plain other than 0.0.4. Other parameters (`escaping`
+/// of Prometheus 3, `charset`) change nothing: all names are plain ASCII, which every escaping scheme leaves alone.
+Format negotiate(std::string_view accept);
+
+/// What stands above a family's samples. `name` is that of the Prometheus text format (a counter's ends in `_total`),
+/// `type` one of counter, gauge, histogram, summary, untyped.
+struct Metadata {
+  std::string_view name;
+  std::string_view type;
+  std::string_view unit;
+  std::string_view help;
+};
+
+/// Appends HELP and TYPE (Prometheus text), or TYPE, UNIT and HELP under the name without `_total` (OpenMetrics, where
+/// a counter whose name lacks it is `unknown`, since its samples would not be those of a counter).
+void append_metadata(std::string& out, const Metadata& metadata, Format format);
+
+/// append_metadata of a per-target family; `window` ("10s") replaces each `{window}` in the help.
+void append_header(std::string& out, const Family& family, Format format, std::string_view window);
+
+/// Ends the exposition: "# EOF" in OpenMetrics, nothing in Prometheus text.
+void append_end(std::string& out, Format format);
+
+/// "counter", "gauge" or "histogram".
+std::string_view type_name(Type type);
+
+/// `help` with each `{window}` replaced.
+std::string expand_window(std::string_view help, std::string_view window);
+
+}  // namespace tacho::metrics

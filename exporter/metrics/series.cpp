@@ -1,0 +1,221 @@
+#include "metrics/series.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "metrics/escape.h"
+#include "metrics/number.h"
+
+namespace tacho::metrics {
+namespace {
+
+/// The three beginnings of a histogram's lines; a bucket's ends where the value of `le` begins.
+struct HistogramText {
+  std::string_view bucket;
+  std::string_view sum;
+  std::string_view count;
+};
+
+char* copy(char* out, std::string_view text) {
+  std::memcpy(out, text.data(), text.size());
+  return out + text.size();
+}
+
+char* end_line(char* out) {
+  *out = '\n';
+  return out + 1;
+}
+
+/// Lets `write(char*) -> char*` append at most `bound` characters to `out`.
+template <class Write>
+void append_with(std::string& out, std::size_t bound, Write write) {
+  const std::size_t size = out.size();
+  out.resize_and_overwrite(
+      size + bound, [&](char* text, std::size_t) { return static_cast<std::size_t>(write(text + size) - text); });
+}
+
+void append_number(std::string& out, std::string_view prefix, const Value& value) {
+  append_with(out, prefix.size() + kMaxNumber + 1,
+              [&](char* p) { return end_line(write_value(copy(p, prefix), value)); });
+}
+
+void append_histogram(std::string& out, const HistogramText& text, const Histogram& histogram,
+                      const BucketLayout& layout) {
+  constexpr std::size_t kTail = sizeof(BucketLayout::Bucket::text);
+  const std::size_t bound = layout.buckets().size() * (text.bucket.size() + kTail + kMaxNumber + 1) + text.sum.size() +
+                            text.count.size() + 2 * (kMaxNumber + 1);
+  append_with(out, bound, [&](char* p) {
+    std::array<char, kMaxNumber> digits{'0'};
+    std::size_t length = 1;
+    std::uint64_t cumulative = 0;
+    std::size_t slot = 0;
+    for (const BucketLayout::Bucket& bucket : layout.buckets()) {
+      const std::uint64_t before = cumulative;
+      for (; slot <= bucket.last_slot; ++slot) {
+        cumulative += histogram.slots[slot];
+      }
+      if (cumulative != before) {  // most buckets of a distribution are below or above all of it
+        length = static_cast<std::size_t>(write_count(digits.data(), cumulative) - digits.data());
+      }
+      // Copies of a fixed length are a few moves; what is too much is overwritten.
+      p = copy(p, text.bucket);
+      std::memcpy(p, bucket.text.data(), bucket.text.size());
+      p += bucket.length;
+      std::memcpy(p, digits.data(), digits.size());
+      p = end_line(p + length);
+    }
+    p = end_line(write_seconds(copy(p, text.sum), histogram.sum_ns));
+    return end_line(write_count(copy(p, text.count), cumulative));
+  });
+}
+
+std::string with_label(std::string labels, std::string_view name, std::string_view value) {
+  if (!labels.empty()) {
+    labels += ',';
+  }
+  labels.append(name).append("=\"");
+  append_label_value(labels, value);
+  return labels + '"';
+}
+
+/// Adds samples whose label values became equal; those of one family are of one kind.
+Value sum(const Value& a, const Value& b) {
+  if (a.kind == Value::Kind::real) {
+    return Value::number(a.real + b.real);
+  }
+  Value result = a;
+  result.integer =
+      static_cast<std::int64_t>(static_cast<std::uint64_t>(a.integer) + static_cast<std::uint64_t>(b.integer));
+  return result;
+}
+
+}  // namespace
+
+TargetSeries::TargetSeries(std::span<const Family> families,
+                           std::span<const std::pair<std::string, std::string>> labels, const BucketLayout& layout)
+    : families_(families), layout_(&layout) {
+  std::string common;
+  for (const auto& [name, value] : labels) {
+    common = with_label(std::move(common), name, value);
+  }
+  std::uint32_t values = 0;
+  std::uint32_t histograms = 0;
+  for (const Family& family : families) {
+    std::uint32_t& sample = family.type == Type::histogram ? histograms : values;
+    places_.push_back({static_cast<std::uint32_t>(ends_.size()), sample});
+    sample += static_cast<std::uint32_t>(family.samples());
+    lines_ += family.samples() * (family.type == Type::histogram ? layout.lines() : 1);
+    if (family.label.empty()) {
+      add_sample(family, common);
+    } else if (family.dynamic()) {
+      // From the labels' brace to where the value begins; the rest is put together in append_dynamic.
+      std::string open = with_label(common, family.label, "");
+      open.pop_back();
+      add_piece("", "", open, "");
+    } else {
+      for (const std::string_view value : family.values) {
+        add_sample(family, with_label(common, family.label, value));
+      }
+    }
+  }
+  text_.shrink_to_fit();
+  ends_.shrink_to_fit();
+}
+
+void TargetSeries::add_sample(const Family& family, const std::string& labels) {
+  if (family.type != Type::histogram) {
+    add_piece(family.name, "", labels, "} ");
+    return;
+  }
+  add_piece(family.name, "_bucket", labels.empty() ? "" : labels + ',', "le=\"");
+  add_piece(family.name, "_sum", labels, "} ");
+  add_piece(family.name, "_count", labels, "} ");
+}
+
+void TargetSeries::add_piece(std::string_view name, std::string_view suffix, std::string_view labels,
+                             std::string_view end) {
+  text_.append(name).append(suffix).append("{").append(labels).append(end);
+  ends_.push_back(static_cast<std::uint32_t>(text_.size()));
+}
+
+std::string_view TargetSeries::piece(std::size_t index) const {
+  const std::uint32_t begin = index == 0 ? 0 : ends_[index - 1];
+  return std::string_view(text_).substr(begin, ends_[index] - begin);
+}
+
+std::size_t TargetSeries::memory() const {
+  return text_.capacity() + 1 + ends_.capacity() * sizeof(ends_[0]) + places_.capacity() * sizeof(places_[0]);
+}
+
+void TargetSeries::append(std::string& out, std::size_t family, const Row& row) const {
+  if (families_[family].dynamic()) {
+    append_dynamic(out, family, row);
+  } else {
+    append_fixed(out, family, row);
+  }
+}
+
+void TargetSeries::append_fixed(std::string& out, std::size_t family, const Row& row) const {
+  const Place place = places_[family];
+  const std::size_t samples = families_[family].samples();
+  for (std::size_t i = 0; i < samples; ++i) {
+    const std::size_t sample = place.sample + i;
+    if (families_[family].type != Type::histogram) {
+      if (sample < row.values.size()) {
+        append_number(out, piece(place.piece + i), row.values[sample]);
+      }
+    } else if (sample < row.histograms.size()) {
+      const std::size_t first = place.piece + 3 * i;
+      append_histogram(out, {.bucket = piece(first), .sum = piece(first + 1), .count = piece(first + 2)},
+                       row.histograms[sample], *layout_);
+    }
+  }
+}
+
+void TargetSeries::append_dynamic(std::string& out, std::size_t family, const Row& row) const {
+  using Found = std::pair<std::string, const DynamicSample*>;
+  std::vector<Found> found;
+  for (const DynamicSample& sample : row.dynamic) {
+    if (sample.family == family) {
+      append_label_value(found.emplace_back("", &sample).first, sample.label_value);
+    }
+  }
+  std::ranges::sort(found, {}, &Found::first);
+
+  for (auto it = found.begin(); it != found.end();) {
+    const auto next = std::ranges::find_if(it, found.end(), [&](const Found& f) { return f.first != it->first; });
+    if (next - it == 1) {
+      append_sample(out, family, it->first, *it->second);
+    } else {
+      DynamicSample merged = *it->second;
+      std::for_each(it + 1, next, [&](const Found& f) {
+        merged.value = sum(merged.value, f.second->value);
+        merged.histogram += f.second->histogram;
+      });
+      append_sample(out, family, it->first, merged);
+    }
+    it = next;
+  }
+}
+
+void TargetSeries::append_sample(std::string& out, std::size_t family, std::string_view label,
+                                 const DynamicSample& sample) const {
+  const std::string_view name = families_[family].name;
+  const std::string_view labels = piece(places_[family].piece);
+  const auto line = [&](std::string_view suffix, std::string_view end) {
+    std::string text;
+    text.reserve(name.size() + suffix.size() + labels.size() + label.size() + end.size());
+    return text.append(name).append(suffix).append(labels).append(label).append(end);
+  };
+  if (families_[family].type == Type::histogram) {
+    const std::string bucket = line("_bucket", "\",le=\"");
+    const std::string sum_line = line("_sum", "\"} ");
+    const std::string count = line("_count", "\"} ");
+    append_histogram(out, {.bucket = bucket, .sum = sum_line, .count = count}, sample.histogram, *layout_);
+  } else {
+    append_number(out, line("", "\"} "), sample.value);
+  }
+}
+
+}  // namespace tacho::metrics

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bpf/lib/histogram.h"
+
+namespace tacho::metrics {
+
+/// One sample's value. Counts and nanoseconds stay integers until they are written, so that nothing is rounded:
+/// `nanoseconds` is written as exact decimal seconds ("1.000000001"), `real` as the shortest round-trip double
+/// (NaN, +Inf, -Inf spelled as Prometheus does).
+struct Value {
+  enum class Kind : std::uint8_t { count, nanoseconds, real };
+  Kind kind = Kind::count;
+  union {
+    std::int64_t integer = 0;
+    double real;
+  };
+
+  static Value count(std::uint64_t n) {
+    Value v;
+    v.integer = static_cast<std::int64_t>(n);
+    return v;
+  }
+  static Value nanoseconds(std::int64_t ns) {
+    Value v;
+    v.kind = Kind::nanoseconds;
+    v.integer = ns;
+    return v;
+  }
+  static Value number(double x) {
+    Value v;
+    v.kind = Kind::real;
+    v.real = x;
+    return v;
+  }
+};
+
+/// A duration histogram as the kernel counts it (bpf/lib/histogram.h): not cumulative, sum in nanoseconds.
+struct Histogram {
+  std::array<std::uint64_t, TACHO_HISTOGRAM_SLOTS> slots{};
+  std::uint64_t sum_ns = 0;
+
+  Histogram& operator+=(const Histogram& other) {
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      slots[i] += other.slots[i];
+    }
+    sum_ns += other.sum_ns;
+    return *this;
+  }
+};
+
+/// A sample of a family whose label values are only known at run time (such as `peer`).
+struct DynamicSample {
+  std::size_t family = 0;   ///< index into the probe's families
+  std::string label_value;  ///< value of Family::label
+  Value value;              ///< of a counter or gauge
+  Histogram histogram;      ///< of a histogram family
+};
+
+/// All samples of one target and one probe, in the order of the probe's families. A counter or gauge family
+/// takes one entry of `values` per label value (one if it has no label of its own), a histogram family one entry
+/// of `histograms` per label value; families with run-time label values have their samples in `dynamic`.
+struct Row {
+  std::vector<Value> values;
+  std::vector<Histogram> histograms;
+  std::vector<DynamicSample> dynamic;
+};
+
+}  // namespace tacho::metrics

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+
+namespace tacho::probes {
+
+/// A load that the compiler neither tears nor moves before earlier loads; the other side is a BPF program.
+inline std::uint64_t load(const std::uint64_t& place) { return __atomic_load_n(&place, __ATOMIC_ACQUIRE); }
+inline std::uint64_t load(const unsigned long long& place) { return __atomic_load_n(&place, __ATOMIC_ACQUIRE); }
+inline std::int64_t load(const long long& place) { return __atomic_load_n(&place, __ATOMIC_ACQUIRE); }
+
+/// Reads what a program changes between counting up `begin` and `end`, again if it was caught in the middle: `end` is
+/// taken first and `begin` last, so equal numbers mean that no change overlapped. After some tries the last copy is
+/// taken; it is at most one event out of step.
+template <class Counter, class Copy>
+auto read_bracketed(const Counter& begin, const Counter& end, Copy copy) {
+  constexpr int kTries = 32;
+  for (int i = 1;; ++i) {
+    const std::uint64_t ended = load(end);
+    auto result = copy();
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    if (load(begin) == ended || i == kTries) {
+      return result;
+    }
+  }
+}
+
+}  // namespace tacho::probes

@@ -1,0 +1,51 @@
+#include "probes/load.h"
+
+#include <algorithm>
+#include <array>
+
+namespace tacho::probes {
+
+std::string_view method_name(config::Attach attach) {
+  switch (attach) {
+    case config::Attach::tracepoint:
+      return "tracepoint";
+    case config::Attach::fentry:
+      return "fentry";
+    case config::Attach::kprobe:
+      return "kprobe";
+    case config::Attach::raw_tracepoint:
+      return "raw_tracepoint";
+    default:
+      return "";
+  }
+}
+
+Result<void> set_up_blocks(kernel::ObjectSetup& setup, std::string_view map, std::size_t shard_size,
+                           const Environment& environment) {
+  if (auto done = setup.set_max_entries(map, static_cast<std::uint32_t>(environment.indices)); !done) {
+    return done;
+  }
+  return setup.set_inner_array(map, shard_size, environment.shards.shards());
+}
+
+Result<std::unique_ptr<kernel::BpfObject>> load_object(const kernel::ObjectSource& source,
+                                                       std::span<const kernel::Hook> hooks,
+                                                       const config::ProbeSwitch& probe, const Environment& environment,
+                                                       const kernel::BpfObject::Setup& own) {
+  const kernel::LoadOptions options{.forced_method = std::string(method_name(probe.attach)),
+                                    .btf_path = environment.btf_path,
+                                    .attach = environment.attach};
+  return kernel::BpfObject::load(source, hooks, options, [&](kernel::ObjectSetup& setup) -> Result<void> {
+    for (const char* map : {"target_rules", "target_settings", "cgroup_targets", "process_targets"}) {
+      if (auto done = setup.reuse_map(map, environment.targets->map(map)); !done) {
+        return done;
+      }
+    }
+    if (auto done = kernel::set_shards(setup, environment.shards, false); !done) {
+      return done;
+    }
+    return own(setup);
+  });
+}
+
+}  // namespace tacho::probes

@@ -1,0 +1,144 @@
+#include "probes/poll.h"
+
+#include <spdlog/spdlog.h>
+
+#include <bpf/poll.skel.h>
+
+#include <numeric>
+
+#include "kernel/features.h"
+#include "kernel/iterator.h"
+#include "probes/bracket.h"
+#include "probes/load.h"
+#include "probes/poll_decode.h"
+#include "probes/target_blocks.h"
+
+namespace tacho::probes {
+namespace {
+
+using kernel::Alternative;
+using kernel::Hook;
+
+/// Exits first: an exit whose enter was not seen is ignored, an enter whose exit was not seen would last forever.
+constexpr std::array<std::string_view, 14> kClassic{
+    "poll_exit_epoll_wait",  "poll_exit_epoll_pwait",  "poll_exit_epoll_pwait2",  "poll_exit_poll",
+    "poll_exit_ppoll",       "poll_exit_select",       "poll_exit_pselect6",      "poll_enter_epoll_wait",
+    "poll_enter_epoll_pwait", "poll_enter_epoll_pwait2", "poll_enter_poll",         "poll_enter_ppoll",
+    "poll_enter_select",     "poll_enter_pselect6"};
+constexpr std::array<std::string_view, 2> kRaw{"poll_raw_exit", "poll_raw_enter"};
+constexpr std::array<std::string_view, 1> kThreads{"poll_thread_exit"};
+constexpr std::array<std::string_view, 1> kOlder{"poll_adopt"};
+
+constexpr std::array kPollWays{Alternative{"tracepoint", kClassic}, Alternative{"raw_tracepoint", kRaw}};
+constexpr std::array kThreadWays{Alternative{"tp_btf", kThreads}};
+constexpr std::array kOlderWays{Alternative{"iterator", kOlder}};
+
+constexpr std::array kHooks{Hook{"thread_exit", kThreadWays}, Hook{"poll", kPollWays}, Hook{"older_waits", kOlderWays}};
+
+constexpr std::array<std::string_view, 1> kBoundedMaps{"poll_blocks"};
+
+class PollProbe final : public Probe {
+ public:
+  PollProbe(std::unique_ptr<kernel::BpfObject> object, const Environment& environment)
+      : object_(std::move(object)),
+        blocks_("poll", object_->map("poll_blocks"), sizeof(poll_shard), environment.shards.shards()),
+        idle_ns_(environment.indices) {}
+
+  [[nodiscard]] std::string_view name() const override { return "poll"; }
+  [[nodiscard]] std::span<const metrics::Family> families() const override { return poll_families(); }
+  [[nodiscard]] const kernel::BpfObject& object() const override { return *object_; }
+  [[nodiscard]] std::span<const std::string_view> bounded_maps() const override { return kBoundedMaps; }
+
+  Result<void> add_target(std::uint32_t index) override {
+    idle_ns_.at(index) = 0;
+    return blocks_.add(index);
+  }
+
+  void remove_target(std::uint32_t index) override { blocks_.remove(index); }
+
+  Result<void> adopt() override {
+    const bpf_program* program = object_->program("poll_adopt");
+    return program != nullptr ? kernel::run_iterator(program) : fail("waits that began before tacho are not known");
+  }
+
+  void sample(std::uint32_t index, std::int64_t now_ns, metrics::WindowSample& sample) override {
+    PollTimes times;
+    std::uint64_t completed = 0;
+    for_each_shard(index, [&](const poll_shard& shard) {
+      add_shard(times, shard);
+      for (const duration_histogram& histogram : shard.duration) {
+        completed = std::accumulate(std::begin(histogram.slots), std::end(histogram.slots), completed);
+      }
+    });
+    sample.poll_calls = completed + times.waiters;
+    sample.poll_ns = keep_rising(index, times.total_ns(now_ns));
+  }
+
+  void count(std::uint32_t index, ConditionCounters& counters) override {
+    for_each_shard(index, [&counters](const poll_shard& shard) {
+      for (std::size_t outcome = 0; outcome < TACHO_POLL_OUTCOMES; ++outcome) {
+        const auto& slots = shard.duration[outcome].slots;
+        const std::uint64_t calls = std::accumulate(std::begin(slots), std::end(slots), std::uint64_t{0});
+        counters.poll_calls += calls;
+        counters.poll_nonblocking += outcome == TACHO_POLL_NONBLOCKING ? calls : 0;
+      }
+    });
+  }
+
+  void summarize(std::uint32_t index, Summary& summary) override {
+    const PollSnapshot s = snapshot(index);
+    summary.waiters = s.times.waiting();
+    summary.threads = s.threads;
+  }
+
+  void read(std::uint32_t index, std::int64_t now_ns, const metrics::Window& window, metrics::Row& row) override {
+    const PollSnapshot s = snapshot(index);
+    decode(s, keep_rising(index, s.times.total_ns(now_ns)), window, row);
+  }
+
+ private:
+  [[nodiscard]] PollSnapshot snapshot(std::uint32_t index) const {
+    PollSnapshot sum;
+    for_each_shard(index, [&sum](const poll_shard& shard) { add_shard(sum, shard); });
+    return sum;
+  }
+
+  template <class Visit>
+  void for_each_shard(std::uint32_t index, Visit visit) const {
+    for (std::uint32_t i = 0; i < blocks_.shards(); ++i) {
+      if (const auto* shard = blocks_.shard<poll_shard>(index, i)) {
+        visit(*shard);
+      }
+    }
+  }
+
+  /// The clock of a program on another CPU may be a little ahead of ours: a counter must not step back for that.
+  std::uint64_t keep_rising(std::uint32_t index, std::uint64_t total) {
+    return idle_ns_.at(index) = std::max(idle_ns_.at(index), total);
+  }
+
+  std::unique_ptr<kernel::BpfObject> object_;
+  TargetBlocks blocks_;
+  std::vector<std::uint64_t> idle_ns_;  // by index, latest exported
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Probe>> load_poll_probe(const config::Config& config, const Environment& environment) {
+  if (auto tracefs = kernel::ensure_tracefs(); !tracefs) {
+    spdlog::warn("{}: polls are seen through sys_enter and sys_exit, which costs every system call of the machine ~50 ns",
+                 tracefs.error().message);
+  }
+  std::size_t size = 0;
+  const void* bytes = poll_bpf__elf_bytes(&size);
+  auto object = load_object({"poll", {static_cast<const std::byte*>(bytes), size}}, kHooks, config.probes.poll, environment,
+                            [&environment](kernel::ObjectSetup& setup) {
+                              return set_up_blocks(setup, "poll_blocks", sizeof(poll_shard), environment);
+                            });
+  if (!object) {
+    return std::unexpected(object.error());
+  }
+  return std::make_unique<PollProbe>(std::move(*object), environment);
+}
+
+}  // namespace tacho::probes

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "config/config.h"
+#include "kernel/bpf_object.h"
+#include "kernel/shards.h"
+#include "metrics/family.h"
+#include "metrics/value.h"
+#include "metrics/window.h"
+
+namespace tacho::probes {
+
+/// What every probe is loaded with.
+struct Environment {
+  const kernel::BpfObject* targets = nullptr;  ///< owner of the look-up maps
+  kernel::ShardLayout shards;
+  std::size_t indices = 0;  ///< of targets
+  std::string btf_path;
+  bool attach = true;
+};
+
+/// Counters behind the conditions of a target (`tacho_target_condition`); cumulative.
+struct ConditionCounters {
+  std::uint64_t requests = 0;
+  std::uint64_t overlapped = 0;  ///< turns in which more data came before the reply
+  std::uint64_t poll_calls = 0;
+  std::uint64_t poll_nonblocking = 0;
+};
+
+/// What people want to know first about a target; each probe fills in its part.
+struct Summary {
+  std::uint64_t requests = 0;
+  metrics::Histogram duration;  ///< arrival to first byte of the reply
+  metrics::Histogram queue;     ///< arrival to first read
+  std::uint64_t in_flight = 0;
+  std::uint64_t server_connections = 0;
+  std::uint64_t waiters = 0;  ///< threads in polling calls
+  std::uint64_t threads = 0;
+};
+
+/// One subject observed in the kernel: its programs, the accumulators of every target, its metric families.
+/// Not synchronised: the scraper calls one probe from one thread at a time.
+class Probe {
+ public:
+  virtual ~Probe() = default;
+
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  [[nodiscard]] virtual std::span<const metrics::Family> families() const = 0;
+  [[nodiscard]] virtual const kernel::BpfObject& object() const = 0;
+  /// Maps whose fill is exported.
+  [[nodiscard]] virtual std::span<const std::string_view> bounded_maps() const { return {}; }
+
+  /// Makes the accumulators of a target index, at 0.
+  virtual Result<void> add_target(std::uint32_t index) = 0;
+  virtual void remove_target(std::uint32_t index) = 0;
+  /// Finds what is older than the programs or than a target.
+  virtual Result<void> adopt() = 0;
+
+  /// Adds this probe's part to a sample of the windowed gauges. `now_ns` is CLOCK_MONOTONIC, as the programs use it.
+  virtual void sample(std::uint32_t index, std::int64_t now_ns, metrics::WindowSample& sample) = 0;
+  virtual void count(std::uint32_t index, ConditionCounters& counters) = 0;
+  virtual void summarize(std::uint32_t index, Summary& summary) = 0;
+  /// All samples of a target, in the order of families().
+  virtual void read(std::uint32_t index, std::int64_t now_ns, const metrics::Window& window, metrics::Row& row) = 0;
+};
+
+}  // namespace tacho::probes

@@ -1,0 +1,24 @@
+#include "probes/registry.h"
+
+#include <array>
+
+#include "probes/poll.h"
+#include "probes/poll_decode.h"
+#include "probes/socket.h"
+#include "probes/socket_decode.h"
+
+namespace tacho::probes {
+namespace {
+
+constexpr std::array kRegistry{
+    Entry{"socket", "Sockets and requests (probe `socket`)", socket_families,
+          [](const config::Config& c) -> const config::ProbeSwitch& { return c.probes.socket; }, load_socket_probe},
+    Entry{"poll", "Polling (probe `poll`)", poll_families,
+          [](const config::Config& c) -> const config::ProbeSwitch& { return c.probes.poll; }, load_poll_probe},
+};
+
+}  // namespace
+
+std::span<const Entry> registry() { return kRegistry; }
+
+}  // namespace tacho::probes

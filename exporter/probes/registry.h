@@ -1,0 +1,25 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/result.h"
+#include "metrics/family.h"
+#include "probes/probe.h"
+
+namespace tacho::probes {
+
+/// A probe as the program knows it before it is loaded. The registry has one row for each; what else belongs to a probe
+/// has its name: bpf/NAME.bpf.c, bpf/NAME.h, probes/NAME*.cpp, the key `probes.NAME`.
+struct Entry {
+  std::string_view name;
+  std::string_view title;  ///< of its section in METRICS.md
+  std::span<const metrics::Family> (*families)();
+  const config::ProbeSwitch& (*settings)(const config::Config&);
+  Result<std::unique_ptr<Probe>> (*load)(const config::Config&, const Environment&);
+};
+
+std::span<const Entry> registry();
+
+}  // namespace tacho::probes

@@ -1,0 +1,140 @@
+#include "probes/socket.h"
+
+#include <bpf/bpf.h>
+#include <spdlog/spdlog.h>
+
+#include <bpf/socket.skel.h>
+
+#include "kernel/iterator.h"
+#include "probes/bracket.h"
+#include "probes/load.h"
+#include "probes/socket_decode.h"
+#include "probes/target_blocks.h"
+
+namespace tacho::probes {
+namespace {
+
+using kernel::Alternative;
+using kernel::Hook;
+
+constexpr std::array<std::string_view, 1> kSend{"socket_send"};
+constexpr std::array<std::string_view, 1> kReceive{"socket_receive"};
+constexpr std::array<std::string_view, 1> kDataReady{"socket_data_ready"};
+constexpr std::array<std::string_view, 1> kState{"socket_state_change"};
+constexpr std::array<std::string_view, 2> kOlder{"socket_list_ports", "socket_adopt"};
+
+constexpr std::array kSendWays{Alternative{"tp_btf", kSend}};
+constexpr std::array kReceiveWays{Alternative{"tp_btf", kReceive}};
+constexpr std::array kDataReadyWays{Alternative{"tp_btf", kDataReady}};
+constexpr std::array kStateWays{Alternative{"tp_btf", kState}};
+constexpr std::array kOlderWays{Alternative{"iterator", kOlder}};
+
+/// Connections before operations: a socket that is born meanwhile keeps its role.
+constexpr std::array kHooks{Hook{"state_change", kStateWays}, Hook{"data_ready", kDataReadyWays},
+                            Hook{"receive", kReceiveWays}, Hook{"send", kSendWays},
+                            Hook{"older_sockets", kOlderWays}};
+
+constexpr std::array<std::string_view, 2> kBoundedMaps{"listening_ports", "socket_blocks"};
+
+class SocketProbe final : public Probe {
+ public:
+  SocketProbe(std::unique_ptr<kernel::BpfObject> object, const Environment& environment)
+      : object_(std::move(object)),
+        blocks_("socket", object_->map("socket_blocks"), sizeof(socket_shard), environment.shards.shards()) {}
+
+  [[nodiscard]] std::string_view name() const override { return "socket"; }
+  [[nodiscard]] std::span<const metrics::Family> families() const override { return socket_families(); }
+  [[nodiscard]] const kernel::BpfObject& object() const override { return *object_; }
+  [[nodiscard]] std::span<const std::string_view> bounded_maps() const override { return kBoundedMaps; }
+
+  Result<void> add_target(std::uint32_t index) override {
+    const socket_chains none{};
+    if (bpf_map_update_elem(object_->map("socket_chains"), &index, &none, BPF_ANY) != 0) {
+      return fail_errno("cannot reset the intervals of a target");
+    }
+    return blocks_.add(index);
+  }
+
+  void remove_target(std::uint32_t index) override { blocks_.remove(index); }
+
+  Result<void> adopt() override {
+    for (const std::string_view pass : kOlder) {
+      const bpf_program* program = object_->program(pass);
+      if (program == nullptr) {
+        return fail("sockets that are older than tacho are not known");
+      }
+      if (auto done = kernel::run_iterator(program); !done) {
+        return done;
+      }
+    }
+    return {};
+  }
+
+  void sample(std::uint32_t index, std::int64_t /*now_ns*/, metrics::WindowSample& sample) override {
+    for_each_shard(index, [&sample](const socket_shard& shard) {
+      for (std::size_t d = 0; d < TACHO_DIRECTIONS; ++d) {
+        sample.direction[d] += read_moments(shard.moments[d]);
+      }
+    });
+  }
+
+  void count(std::uint32_t index, ConditionCounters& counters) override {
+    for_each_shard(index, [&counters](const socket_shard& shard) {
+      counters.requests += load(shard.requests);
+      counters.overlapped += load(shard.overlapped_turns);
+    });
+  }
+
+  void summarize(std::uint32_t index, Summary& summary) override {
+    const SocketSnapshot s = snapshot(index);
+    summary.requests = s.requests;
+    summary.duration = s.duration;
+    summary.queue = s.queue;
+    summary.in_flight = in_flight(s);
+    summary.server_connections = active_connections(s, TACHO_ROLE_SERVER);
+  }
+
+  void read(std::uint32_t index, std::int64_t /*now_ns*/, const metrics::Window& window, metrics::Row& row) override {
+    decode(snapshot(index), window, row);
+  }
+
+ private:
+  [[nodiscard]] SocketSnapshot snapshot(std::uint32_t index) const {
+    SocketSnapshot sum;
+    for_each_shard(index, [&sum](const socket_shard& shard) { add_shard(sum, shard); });
+    return sum;
+  }
+
+  template <class Visit>
+  void for_each_shard(std::uint32_t index, Visit visit) const {
+    for (std::uint32_t i = 0; i < blocks_.shards(); ++i) {
+      if (const auto* shard = blocks_.shard<socket_shard>(index, i)) {
+        visit(*shard);
+      }
+    }
+  }
+
+  std::unique_ptr<kernel::BpfObject> object_;
+  TargetBlocks blocks_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Probe>> load_socket_probe(const config::Config& config, const Environment& environment) {
+  std::size_t size = 0;
+  const void* bytes = socket_bpf__elf_bytes(&size);
+  auto object = load_object({"socket", {static_cast<const std::byte*>(bytes), size}}, kHooks, config.probes.socket,
+                            environment, [&environment](kernel::ObjectSetup& setup) -> Result<void> {
+                              const auto indices = static_cast<std::uint32_t>(environment.indices);
+                              if (auto done = setup.set_max_entries("socket_chains", indices); !done) {
+                                return done;
+                              }
+                              return set_up_blocks(setup, "socket_blocks", sizeof(socket_shard), environment);
+                            });
+  if (!object) {
+    return std::unexpected(object.error());
+  }
+  return std::make_unique<SocketProbe>(std::move(*object), environment);
+}
+
+}  // namespace tacho::probes

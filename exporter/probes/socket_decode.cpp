@@ -1,0 +1,155 @@
+#include "probes/socket_decode.h"
+
+#include <algorithm>
+
+#include "probes/bracket.h"
+#include "probes/histogram_decode.h"
+
+namespace tacho::probes {
+namespace {
+
+using metrics::Direction;
+using metrics::Family;
+using metrics::Type;
+using metrics::Value;
+
+constexpr std::array<std::string_view, 2> kDirections{"send", "receive"};
+constexpr std::array<std::string_view, 2> kRoles{"server", "client"};
+
+constexpr std::array kFamilies{
+    Family{"tacho_socket_operations_total", Type::counter, "", "Successful socket operations.", "direction", kDirections},
+    Family{"tacho_socket_bytes_total", Type::counter, "", "Payload bytes of successful socket operations.", "direction",
+           kDirections},
+    Family{"tacho_socket_intervals_total", Type::counter, "",
+           "Intervals between consecutive operations of the whole target, all threads merged.", "direction", kDirections},
+    Family{"tacho_socket_interval_seconds_total", Type::counter, "seconds", "Sum of the intervals.", "direction",
+           kDirections},
+    Family{"tacho_socket_interval_seconds_squared_total", Type::counter, "", "Sum of the squared intervals, in s².",
+           "direction", kDirections},
+    Family{"tacho_socket_idle_gaps_total", Type::counter, "",
+           "Intervals above the idle limit, which are not among the intervals.", "direction", kDirections},
+    Family{"tacho_socket_idle_gap_seconds_total", Type::counter, "seconds", "Sum of the idle gaps.", "direction",
+           kDirections},
+    Family{"tacho_observed_rps", Type::gauge, "",
+           "Sends per second over {window} or the last 2048 sends, whichever is longer (ISPASS 2024, eq. 1). "
+           "Requests per second where a reply is one send; see tacho_requests_total.",
+           "",
+           {}},
+    Family{"tacho_inter_syscall_variance_seconds_squared", Type::gauge, "",
+           "Variance of the intervals over {window} (ISPASS 2024, eq. 2), in s².", "direction", kDirections},
+    Family{"tacho_inter_syscall_cv2", Type::gauge, "",
+           "Squared coefficient of variation of the intervals over {window}: variance / mean².", "direction", kDirections},
+    Family{"tacho_requests_total", Type::counter, "",
+           "Requests answered: turns on server sockets, completed by the first send after a receive.",
+           "",
+           {}},
+    Family{"tacho_request_duration_seconds", Type::histogram, "seconds",
+           "From the arrival of a request to the first byte of its reply.",
+           "",
+           {}},
+    Family{"tacho_request_queue_seconds", Type::histogram, "seconds",
+           "From the arrival of a request to its first read by the server.",
+           "",
+           {}},
+    Family{"tacho_request_service_seconds", Type::histogram, "seconds",
+           "From the last read of a request to the first byte of its reply.",
+           "",
+           {}},
+    Family{"tacho_request_reply_seconds", Type::histogram, "seconds",
+           "From the first to the last send of a reply, known when the next request is read or the connection ends.",
+           "",
+           {}},
+    Family{"tacho_requests_in_flight", Type::gauge, "", "Requests that have been read and not yet answered.", "", {}},
+    Family{"tacho_requests_unanswered_total", Type::counter, "", "Connections that ended with a request unanswered.",
+           "",
+           {}},
+    Family{"tacho_connections_total", Type::counter, "", "Connections accepted (server) and opened (client).", "role",
+           kRoles},
+    Family{"tacho_connections_active", Type::gauge, "", "Connections that are open now.", "role", kRoles},
+    Family{"tacho_connection_accept_wait_seconds", Type::histogram, "seconds",
+           "From the establishment of a connection to the first read by the server, the client's own pause included.",
+           "",
+           {}},
+};
+
+std::int64_t nanoseconds(std::uint64_t ns) { return static_cast<std::int64_t>(ns); }
+
+/// a − b where both are read at slightly different times.
+std::uint64_t excess(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; }
+
+}  // namespace
+
+std::span<const Family> socket_families() { return kFamilies; }
+
+metrics::Moments read_moments(const socket_moments& m) {
+  return read_bracketed(m.begin, m.end, [&m] {
+    metrics::Moments copy;
+    copy.operations = load(m.operations);
+    copy.bytes = load(m.bytes);
+    copy.intervals = load(m.intervals);
+    copy.interval_ns = load(m.interval_ns);
+    copy.square_ns2 = (metrics::Uint128{load(m.square_high)} << 64) | load(m.square_low);
+    copy.idle_gaps = load(m.idle_gaps);
+    copy.idle_gap_ns = load(m.idle_gap_ns);
+    return copy;
+  });
+}
+
+void add_shard(SocketSnapshot& s, const socket_shard& shard) {
+  for (std::size_t d = 0; d < TACHO_DIRECTIONS; ++d) {
+    s.moments[d] += read_moments(shard.moments[d]);
+  }
+  // Completions before beginnings, so that the difference is never negative for long.
+  s.requests += load(shard.requests);
+  s.unanswered += load(shard.unanswered);
+  s.turns_opened += load(shard.turns_opened);
+  s.overlapped_turns += load(shard.overlapped_turns);
+  add_histogram(s.duration, shard.duration);
+  add_histogram(s.service, shard.service);
+  add_histogram(s.queue, shard.queue);
+  add_histogram(s.reply, shard.reply);
+  add_histogram(s.accept_wait, shard.accept_wait);
+  for (std::size_t r = 0; r < 2; ++r) {
+    s.connections_closed[r] += load(shard.connections_closed[r]);
+    s.connections_opened[r] += load(shard.connections_opened[r]);
+  }
+}
+
+std::uint64_t in_flight(const SocketSnapshot& s) { return excess(s.turns_opened, s.requests + s.unanswered); }
+
+std::uint64_t active_connections(const SocketSnapshot& s, socket_role role) {
+  const std::size_t index = role == TACHO_ROLE_CLIENT ? 1 : 0;
+  return excess(s.connections_opened.at(index), s.connections_closed.at(index));
+}
+
+void decode(const SocketSnapshot& s, const metrics::Window& window, metrics::Row& row) {
+  const auto each = [&](auto value_of) {
+    for (std::size_t d = 0; d < TACHO_DIRECTIONS; ++d) {
+      row.values.push_back(value_of(s.moments[d], static_cast<Direction>(d)));
+    }
+  };
+  using metrics::Moments;
+  each([](const Moments& m, Direction) { return Value::count(m.operations); });
+  each([](const Moments& m, Direction) { return Value::count(m.bytes); });
+  each([](const Moments& m, Direction) { return Value::count(m.intervals); });
+  each([](const Moments& m, Direction) { return Value::nanoseconds(m.interval_ns); });
+  each([](const Moments& m, Direction) { return Value::number(metrics::seconds_squared(m.square_ns2)); });
+  each([](const Moments& m, Direction) { return Value::count(m.idle_gaps); });
+  each([](const Moments& m, Direction) { return Value::nanoseconds(nanoseconds(m.idle_gap_ns)); });
+  row.values.push_back(Value::number(window.observed_rps()));
+  each([&window](const Moments&, Direction d) { return Value::number(window.variance(d)); });
+  each([&window](const Moments&, Direction d) { return Value::number(window.cv2(d)); });
+  row.values.push_back(Value::count(s.requests));
+  row.histograms.insert(row.histograms.end(), {s.duration, s.queue, s.service, s.reply});
+  row.values.push_back(Value::count(in_flight(s)));
+  row.values.push_back(Value::count(s.unanswered));
+  for (const std::uint64_t opened : s.connections_opened) {
+    row.values.push_back(Value::count(opened));
+  }
+  for (const socket_role role : {TACHO_ROLE_SERVER, TACHO_ROLE_CLIENT}) {
+    row.values.push_back(Value::count(active_connections(s, role)));
+  }
+  row.histograms.push_back(s.accept_wait);
+}
+
+}  // namespace tacho::probes

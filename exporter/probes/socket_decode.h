@@ -1,0 +1,47 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "bpf/socket.h"
+#include "metrics/family.h"
+#include "metrics/moments.h"
+#include "metrics/value.h"
+#include "metrics/window.h"
+
+namespace tacho::probes {
+
+/// All shards of a target's socket block added up.
+struct SocketSnapshot {
+  std::array<metrics::Moments, TACHO_DIRECTIONS> moments;
+  metrics::Histogram queue;
+  metrics::Histogram service;
+  metrics::Histogram duration;
+  metrics::Histogram reply;
+  metrics::Histogram accept_wait;
+  std::uint64_t turns_opened = 0;
+  std::uint64_t requests = 0;
+  std::uint64_t unanswered = 0;
+  std::uint64_t overlapped_turns = 0;
+  std::array<std::uint64_t, 2> connections_opened{};  ///< server, client
+  std::array<std::uint64_t, 2> connections_closed{};
+};
+
+/// Adds a shard that programs may be changing.
+void add_shard(SocketSnapshot& snapshot, const socket_shard& shard);
+
+/// The moments of one direction alone, for the sampler.
+metrics::Moments read_moments(const socket_moments& moments);
+
+std::span<const metrics::Family> socket_families();
+
+/// Turns that are open now.
+std::uint64_t in_flight(const SocketSnapshot& snapshot);
+/// @param role TACHO_ROLE_SERVER or TACHO_ROLE_CLIENT
+std::uint64_t active_connections(const SocketSnapshot& snapshot, socket_role role);
+
+/// Values of socket_families().
+void decode(const SocketSnapshot& snapshot, const metrics::Window& window, metrics::Row& row);
+
+}  // namespace tacho::probes

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string_view>
+
+#include "metrics/family.h"
+#include "metrics/value.h"
+#include "probes/probe.h"
+
+namespace tacho::scrape {
+
+enum class Condition : std::uint8_t { multiplexed, busy_polling, few_samples, no_poll, lost_events };
+inline constexpr std::size_t kConditions = 5;
+
+/// Family `tacho_target_condition`: why a series may not mean what it says.
+std::span<const metrics::Family> condition_families();
+
+std::string_view condition_name(Condition condition);
+
+/// Watches the counters behind the conditions of one target over the window of the gauges.
+class ConditionWatch {
+ public:
+  explicit ConditionWatch(std::chrono::nanoseconds window) : window_ns_(window.count()) {}
+
+  /// @param lost events that the probes lost so far, of any target: a loss cannot be charged to one
+  void push(std::int64_t now_ns, const probes::ConditionCounters& counters, std::uint64_t lost);
+
+  /// Requests per second over the window.
+  [[nodiscard]] double request_rate() const;
+
+  /// By Condition.
+  [[nodiscard]] std::array<bool, kConditions> evaluate(bool few_samples) const;
+
+ private:
+  struct Sample {
+    std::int64_t time_ns = 0;
+    probes::ConditionCounters counters;
+    std::uint64_t lost = 0;
+  };
+  std::int64_t window_ns_;
+  std::deque<Sample> samples_;
+};
+
+}  // namespace tacho::scrape

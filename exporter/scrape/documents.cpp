@@ -1,0 +1,32 @@
+#include "scrape/documents.h"
+
+#include "metrics/document.h"
+#include "metrics/exposition.h"
+#include "probes/registry.h"
+#include "scrape/conditions.h"
+#include "scrape/self_families.h"
+
+namespace tacho::scrape {
+
+std::string metrics_document() {
+  std::string text =
+      "# Metrics of tacho\n\n"
+      "Generated from the descriptors in `exporter/`; a test fails when this file is stale\n"
+      "(`TACHO_UPDATE_GOLDEN=1 build/release/unit_scrape` writes it anew).\n\n"
+      "Series of a target carry `target`, the labels of its entry in the configuration, and `namespace`, `pod`,\n"
+      "`container` where they are known. Counters are the truth; gauges over a window are a convenience, and their window\n"
+      "is in their HELP. A target's series exist from the moment it does, starting at 0.\n\n";
+  for (const probes::Entry& probe : probes::registry()) {
+    text += metrics::metrics_markdown(probe.title, probe.families());
+    text += "\n";
+  }
+  text += metrics::metrics_markdown("Validity", condition_families());
+  text += "\n## About tacho itself\n\n| family | type | labels | meaning |\n|---|---|---|---|\n";
+  for (const SelfFamily& family : kSelfFamilies) {
+    text += "| `" + std::string(family.name) + "` | " + std::string(metrics::type_name(family.type)) + " | " +
+            std::string(family.labels) + " | " + std::string(family.help) + " |\n";
+  }
+  return text;
+}
+
+}  // namespace tacho::scrape

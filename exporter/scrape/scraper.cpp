@@ -1,0 +1,256 @@
+#include "scrape/scraper.h"
+
+#include <spdlog/spdlog.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+
+#include "config/units.h"
+#include "metrics/prometheus_families.h"
+#include "scrape/process_metrics.h"
+
+namespace tacho::scrape {
+namespace {
+
+constexpr std::array<std::string_view, 3> kTargetMaps{"cgroup_targets", "process_targets"};
+
+/// The clock of bpf_ktime_get_ns().
+std::int64_t kernel_now_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+double seconds_since(std::int64_t start_ns) { return static_cast<double>(kernel_now_ns() - start_ns) * 1e-9; }
+
+}  // namespace
+
+Scraper::Scraper(const config::Config& config, std::vector<std::unique_ptr<probes::Probe>> probes,
+                 std::vector<std::string> failed, const kernel::BpfObject& targets_object, targets::TargetTable& table, std::mutex& mutex)
+    : window_(config.window),
+      run_statistics_(config.run_statistics),
+      layout_(std::make_unique<metrics::BucketLayout>(config.histograms.buckets_per_octave)),
+      probes_(std::move(probes)),
+      failed_(std::move(failed)),
+      targets_object_(targets_object),
+      table_(table),
+      mutex_(mutex),
+      runtimes_(table.indices()) {}
+
+void Scraper::build_series(Runtime& runtime) const {
+  runtime.series.clear();
+  for (const auto& probe : probes_) {
+    runtime.series.emplace_back(probe->families(), runtime.target->wanted.labels, *layout_);
+  }
+  runtime.series.emplace_back(condition_families(), runtime.target->wanted.labels, *layout_);
+}
+
+Result<void> Scraper::target_added(const targets::Target& target) {
+  auto runtime = std::make_unique<Runtime>(window_);
+  runtime->target = &target;
+  build_series(*runtime);
+  for (std::size_t i = 0; i < probes_.size(); ++i) {
+    if (auto added = probes_[i]->add_target(target.ref.index); !added) {
+      for (std::size_t done = 0; done < i; ++done) {
+        probes_[done]->remove_target(target.ref.index);
+      }
+      return std::unexpected(added.error().within("probe " + std::string(probes_[i]->name())));
+    }
+  }
+  runtimes_.at(target.ref.index) = std::move(runtime);
+  return {};
+}
+
+void Scraper::target_removed(const targets::Target& target) {
+  for (const auto& probe : probes_) {
+    probe->remove_target(target.ref.index);
+  }
+  runtimes_.at(target.ref.index).reset();
+}
+
+void Scraper::adopt() {
+  for (const auto& probe : probes_) {
+    if (auto done = probe->adopt(); !done) {
+      spdlog::warn("probe {}: {}", probe->name(), done.error().message);
+    }
+  }
+}
+
+std::uint64_t Scraper::lost() const {
+  std::uint64_t sum = 0;
+  for (const auto& probe : probes_) {
+    sum += lost_events(probe->object());
+  }
+  return sum;
+}
+
+void Scraper::sample() {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t losses = lost();
+  for (const auto& runtime : runtimes_) {
+    if (!runtime) {
+      continue;
+    }
+    const std::uint32_t index = runtime->target->ref.index;
+    metrics::WindowSample sample;
+    probes::ConditionCounters counters;
+    sample.time_ns = kernel_now_ns();
+    for (const auto& probe : probes_) {
+      probe->sample(index, sample.time_ns, sample);
+      probe->count(index, counters);
+    }
+    runtime->window.push(sample);
+    runtime->conditions.push(sample.time_ns, counters, losses);
+  }
+}
+
+std::string Scraper::window_text() const { return config::format_duration(window_); }
+
+void Scraper::write_probe(std::string& out, std::size_t number, metrics::Format format, CollectorResult& result) {
+  probes::Probe& probe = *probes_[number];
+  const std::int64_t start = kernel_now_ns();
+  const std::size_t before = out.size();
+  result.collector = probe.name();
+  try {
+    std::vector<std::pair<const Runtime*, metrics::Row>> rows;
+    for (const auto& runtime : runtimes_) {
+      if (runtime) {
+        rows.emplace_back(runtime.get(), metrics::Row{});
+        probe.read(runtime->target->ref.index, kernel_now_ns(), runtime->window, rows.back().second);
+      }
+    }
+    const std::string window = window_text();
+    for (std::size_t family = 0; family < probe.families().size(); ++family) {
+      metrics::append_header(out, probe.families()[family], format, window);
+      for (const auto& [runtime, row] : rows) {
+        runtime->series[number].append(out, family, row);
+      }
+    }
+  } catch (const std::exception& error) {
+    spdlog::error("probe {}: {}", probe.name(), error.what());
+    out.resize(before);
+    result.success = false;
+  }
+  result.seconds = seconds_since(start);
+}
+
+void Scraper::write_conditions(std::string& out, metrics::Format format) {
+  metrics::append_header(out, condition_families().front(), format, window_text());
+  for (const auto& runtime : runtimes_) {
+    if (!runtime) {
+      continue;
+    }
+    metrics::Row row;
+    for (const bool on : runtime->conditions.evaluate(runtime->window.few_samples())) {
+      row.values.push_back(metrics::Value::count(on ? 1 : 0));
+    }
+    runtime->series.back().append(out, 0, row);
+  }
+}
+
+void Scraper::write_self(std::string& out, metrics::Format format) {
+  const auto append = [&](const std::vector<prometheus::MetricFamily>& families) {
+    metrics::append_families(out, families, format);
+  };
+  std::vector<ObservedObject> objects{{&targets_object_, std::span(kTargetMaps).first(2)}};
+  for (const auto& probe : probes_) {
+    objects.push_back({&probe->object(), probe->bounded_maps()});
+  }
+  append(program_metrics(reload_));
+  append(target_metrics(table_));
+  append(object_metrics(objects, failed_, run_statistics_));
+  std::vector<CollectorResult> results = results_;
+  for (const std::string& name : failed_) {
+    results.push_back({.collector = name, .seconds = 0, .success = false});
+  }
+  append(collector_metrics(results));
+  append(process_metrics());
+}
+
+std::string Scraper::scrape(metrics::Format format) {
+  const std::lock_guard lock(mutex_);
+  std::string out;
+  out.reserve(last_size_ + last_size_ / 8 + 4096);
+  results_.assign(probes_.size(), {});
+  for (std::size_t i = 0; i < probes_.size(); ++i) {
+    write_probe(out, i, format, results_[i]);
+  }
+  write_conditions(out, format);
+  write_self(out, format);
+  metrics::append_end(out, format);
+  last_size_ = out.size();
+  table_.release_ended(true, std::chrono::steady_clock::now(), *this);
+  return out;
+}
+
+void Scraper::reconfigure(const config::Config& config) {
+  const std::lock_guard lock(mutex_);
+  const bool other_window = config.window != window_;
+  window_ = config.window;
+  run_statistics_ = config.run_statistics;
+  auto layout = std::make_unique<metrics::BucketLayout>(config.histograms.buckets_per_octave);
+  std::swap(layout, layout_);
+  for (const auto& runtime : runtimes_) {
+    if (!runtime) {
+      continue;
+    }
+    if (other_window) {
+      runtime->window = metrics::Window(window_);
+      runtime->conditions = ConditionWatch(window_);
+    }
+    build_series(*runtime);
+  }
+}
+
+std::vector<TargetSummary> Scraper::summaries() {
+  const std::lock_guard lock(mutex_);
+  std::vector<TargetSummary> all;
+  for (const auto& runtime : runtimes_) {
+    if (!runtime) {
+      continue;
+    }
+    const targets::DesiredTarget& wanted = runtime->target->wanted;
+    TargetSummary summary;
+    summary.name = wanted.name;
+    summary.labels = wanted.labels;
+    summary.identity = wanted.identity;
+    summary.live = runtime->target->state == targets::Target::State::live;
+    summary.cgroups = wanted.cgroups.size();
+    summary.processes = wanted.processes.size();
+    summary.request_rate = runtime->conditions.request_rate();
+    summary.observed_rps = runtime->window.observed_rps();
+    summary.poll_mean = runtime->window.poll_mean();
+    for (const auto& probe : probes_) {
+      probe->summarize(runtime->target->ref.index, summary.counts);
+    }
+    const auto conditions = runtime->conditions.evaluate(runtime->window.few_samples());
+    for (std::size_t i = 0; i < conditions.size(); ++i) {
+      if (conditions.at(i)) {
+        summary.conditions.push_back(condition_name(static_cast<Condition>(i)));
+      }
+    }
+    all.push_back(std::move(summary));
+  }
+  return all;
+}
+
+ReloadState Scraper::reload_state() {
+  const std::lock_guard lock(mutex_);
+  return reload_;
+}
+
+std::vector<const kernel::BpfObject*> Scraper::objects() const {
+  std::vector<const kernel::BpfObject*> all{&targets_object_};
+  for (const auto& probe : probes_) {
+    all.push_back(&probe->object());
+  }
+  return all;
+}
+
+void Scraper::set_reload_state(const ReloadState& state) {
+  const std::lock_guard lock(mutex_);
+  reload_ = state;
+}
+
+}  // namespace tacho::scrape

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "metrics/buckets.h"
+#include "metrics/exposition.h"
+#include "metrics/series.h"
+#include "metrics/window.h"
+#include "probes/probe.h"
+#include "scrape/conditions.h"
+#include "scrape/self_metrics.h"
+#include "targets/target_table.h"
+
+namespace tacho::scrape {
+
+/// A target at a glance: rates over the window, durations since the start.
+struct TargetSummary {
+  std::string name;
+  targets::Labels labels;
+  targets::CgroupIdentity identity;
+  bool live = true;
+  std::size_t cgroups = 0;
+  std::size_t processes = 0;
+  double request_rate = 0;  ///< per second
+  double observed_rps = 0;  ///< sends per second
+  double poll_mean = 0;     ///< seconds
+  probes::Summary counts;
+  std::vector<std::string_view> conditions;  ///< that hold
+};
+
+/// Turns the kernel's accumulators into expositions. Owns the probes and what user space keeps about each target; follows
+/// the table of targets as its observer. The mutex guards the table and everything here.
+class Scraper final : public targets::TargetObserver {
+ public:
+  /// @param failed names of probes that are enabled and could not be loaded
+  /// @param targets_object owner of the look-up maps, for the metrics about itself
+  Scraper(const config::Config& config, std::vector<std::unique_ptr<probes::Probe>> probes,
+          std::vector<std::string> failed, const kernel::BpfObject& targets_object, targets::TargetTable& table, std::mutex& mutex);
+
+  /// With the mutex held.
+  Result<void> target_added(const targets::Target& target) override;
+  void target_removed(const targets::Target& target) override;
+
+  /// Finds the sockets and waits that are older than their targets; takes the mutex.
+  void adopt();
+  /// Samples the counters behind the windowed gauges; once a second, takes the mutex.
+  void sample();
+  /// One exposition; takes the mutex. One probe that fails leaves out its own families only.
+  std::string scrape(metrics::Format format);
+  /// Other windows and buckets from now on, counters stay; takes the mutex.
+  void reconfigure(const config::Config& config);
+  /// What the last reload came to; takes the mutex.
+  void set_reload_state(const ReloadState& state);
+  /// Takes the mutex.
+  [[nodiscard]] std::vector<TargetSummary> summaries();
+
+  [[nodiscard]] ReloadState reload_state();
+
+  /// Of the targets first, then of the probes.
+  [[nodiscard]] std::vector<const kernel::BpfObject*> objects() const;
+
+ private:
+  /// What user space keeps about a target.
+  struct Runtime {
+    const targets::Target* target = nullptr;
+    metrics::Window window;
+    ConditionWatch conditions;
+    std::vector<metrics::TargetSeries> series;  // by probe, the conditions last
+    explicit Runtime(std::chrono::nanoseconds length) : window(length), conditions(length) {}
+  };
+
+  void build_series(Runtime& runtime) const;
+  void write_probe(std::string& out, std::size_t number, metrics::Format format, CollectorResult& result);
+  void write_conditions(std::string& out, metrics::Format format);
+  void write_self(std::string& out, metrics::Format format);
+  [[nodiscard]] std::uint64_t lost() const;
+  [[nodiscard]] std::string window_text() const;
+
+  std::chrono::nanoseconds window_;
+  bool run_statistics_;
+  std::unique_ptr<metrics::BucketLayout> layout_;
+  std::vector<std::unique_ptr<probes::Probe>> probes_;
+  std::vector<std::string> failed_;
+  const kernel::BpfObject& targets_object_;
+  targets::TargetTable& table_;
+  std::mutex& mutex_;
+  std::vector<std::unique_ptr<Runtime>> runtimes_;  // by index
+  std::vector<CollectorResult> results_;
+  ReloadState reload_;
+  std::size_t last_size_ = 0;  // of an exposition, to reserve
+};
+
+}  // namespace tacho::scrape

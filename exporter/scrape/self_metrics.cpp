@@ -1,0 +1,141 @@
+#include "scrape/self_metrics.h"
+
+#include <array>
+#include <numeric>
+
+#include "base/version.h"
+#include "bpf/lib/loss.h"
+#include "kernel/statistics.h"
+
+namespace tacho::scrape {
+namespace {
+
+constexpr std::array<std::string_view, TACHO_LOSS_REASONS> kReasons{"socket_state", "task_state", "ring_full", "map_full",
+                                                                    "stale_target"};
+
+void add_hooks(const kernel::BpfObject& object, prometheus::MetricFamily& family) {
+  for (const kernel::HookState& hook : object.hooks()) {
+    add_sample(family,
+               {{"probe", std::string(object.name())}, {"hook", std::string(hook.hook)}, {"method", std::string(hook.method)}},
+               hook.attached() ? 1 : 0);
+  }
+}
+
+}  // namespace
+
+prometheus::MetricFamily empty_family(SelfName name) {
+  prometheus::MetricFamily family;
+  family.name = name.family.name;
+  family.help = name.family.help;
+  family.type = name.family.type == metrics::Type::counter ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge;
+  return family;
+}
+
+void add_sample(prometheus::MetricFamily& family, LabelPairs labels, double value) {
+  prometheus::ClientMetric metric;
+  for (auto& [name, text] : labels) {
+    metric.label.push_back({std::move(name), std::move(text)});
+  }
+  if (family.type == prometheus::MetricType::Counter) {
+    metric.counter.value = value;
+  } else {
+    metric.gauge.value = value;
+  }
+  family.metric.push_back(std::move(metric));
+}
+
+prometheus::MetricFamily single(SelfName name, double value) {
+  prometheus::MetricFamily family = empty_family(name);
+  add_sample(family, {}, value);
+  return family;
+}
+
+std::uint64_t lost_events(const kernel::BpfObject& object) {
+  const auto lost = kernel::read_per_cpu_counters(object.map("lost_events"), kReasons.size());
+  return lost ? std::accumulate(lost->begin(), lost->end(), std::uint64_t{0}) : 0;
+}
+
+std::vector<prometheus::MetricFamily> object_metrics(std::span<const ObservedObject> objects,
+                                                     std::span<const std::string> failed, bool run_statistics) {
+  auto attached = empty_family("tacho_probe_attached");
+  auto run_seconds = empty_family("tacho_probe_run_seconds_total");
+  auto runs = empty_family("tacho_probe_runs_total");
+  auto misses = empty_family("tacho_probe_misses_total");
+  auto lost = empty_family("tacho_lost_events_total");
+  auto entries = empty_family("tacho_map_entries");
+  auto max_entries = empty_family("tacho_map_max_entries");
+  for (const std::string& probe : failed) {
+    add_sample(attached, {{"probe", probe}, {"hook", "all"}, {"method", "none"}}, 0);
+  }
+  for (const ObservedObject& observed : objects) {
+    const kernel::BpfObject& object = *observed.object;
+    const std::string probe(object.name());
+    add_hooks(object, attached);
+    for (const kernel::ProgramStatistics& program : kernel::program_statistics(object)) {
+      const LabelPairs labels{{"probe", probe}, {"program", program.program}};
+      add_sample(misses, labels, static_cast<double>(program.misses));
+      if (run_statistics) {
+        add_sample(run_seconds, labels, static_cast<double>(program.run_ns) * 1e-9);
+        add_sample(runs, labels, static_cast<double>(program.runs));
+      }
+    }
+    if (const auto counts = kernel::read_per_cpu_counters(object.map("lost_events"), kReasons.size())) {
+      for (std::size_t i = 0; i < kReasons.size(); ++i) {
+        add_sample(lost, {{"probe", probe}, {"reason", std::string(kReasons[i])}}, static_cast<double>((*counts)[i]));
+      }
+    }
+    for (const std::string_view map : observed.maps) {
+      if (const auto fill = kernel::map_fill(object, std::string(map))) {
+        const LabelPairs labels{{"probe", probe}, {"map", fill->map}};
+        add_sample(entries, labels, static_cast<double>(fill->entries));
+        add_sample(max_entries, labels, static_cast<double>(fill->max_entries));
+      }
+    }
+  }
+  return {attached, run_seconds, runs, misses, lost, entries, max_entries};
+}
+
+std::vector<prometheus::MetricFamily> target_metrics(const targets::TargetTable& table) {
+  auto info = empty_family("tacho_target_info");
+  for (const targets::Target* target : table.targets()) {
+    const targets::CgroupIdentity& identity = target->wanted.identity;
+    LabelPairs labels = target->wanted.labels;
+    // What is no property of the target already.
+    const auto add = [&labels](std::string name, const std::string& value) {
+      for (const auto& [known, text] : labels) {
+        if (known == name) {
+          return;
+        }
+      }
+      labels.emplace_back(std::move(name), value);
+    };
+    add("cgroup", identity.path);
+    add("container_id", identity.container_id);
+    add("runtime", identity.runtime);
+    add("pod_uid", identity.pod_uid);
+    add("unit", identity.unit);
+    add_sample(info, std::move(labels), 1);
+  }
+  return {single("tacho_targets", static_cast<double>(table.live())),
+          single("tacho_targets_overflowed_total", static_cast<double>(table.overflowed())), info};
+}
+
+std::vector<prometheus::MetricFamily> collector_metrics(std::span<const CollectorResult> results) {
+  auto duration = empty_family("tacho_scrape_collector_duration_seconds");
+  auto success = empty_family("tacho_scrape_collector_success");
+  for (const CollectorResult& result : results) {
+    const LabelPairs labels{{"collector", std::string(result.collector)}};
+    add_sample(duration, labels, result.seconds);
+    add_sample(success, labels, result.success ? 1 : 0);
+  }
+  return {duration, success};
+}
+
+std::vector<prometheus::MetricFamily> program_metrics(const ReloadState& reload) {
+  auto build = empty_family("tacho_build_info");
+  add_sample(build, {{"version", std::string(version())}, {"compiler", __VERSION__}}, 1);
+  return {build, single("tacho_config_last_reload_successful", reload.successful ? 1 : 0),
+          single("tacho_config_last_reload_success_timestamp_seconds", reload.success_time)};
+}
+
+}  // namespace tacho::scrape

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <prometheus/metric_family.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernel/bpf_object.h"
+#include "scrape/self_families.h"
+#include "targets/target_table.h"
+
+namespace tacho::scrape {
+
+/// A BPF object and what is exported about it.
+struct ObservedObject {
+  const kernel::BpfObject* object = nullptr;
+  std::span<const std::string_view> maps;  ///< hash maps whose fill is exported
+};
+
+/// How reading one collector went.
+struct CollectorResult {
+  std::string_view collector;
+  double seconds = 0;
+  bool success = true;
+};
+
+struct ReloadState {
+  bool successful = true;
+  double success_time = 0;  ///< Unix time
+};
+
+/// Hooks, losses, run statistics and map fills of the objects.
+/// @param failed probes that are enabled and have no object
+std::vector<prometheus::MetricFamily> object_metrics(std::span<const ObservedObject> objects,
+                                                     std::span<const std::string> failed, bool run_statistics);
+
+std::vector<prometheus::MetricFamily> target_metrics(const targets::TargetTable& table);
+
+std::vector<prometheus::MetricFamily> collector_metrics(std::span<const CollectorResult> results);
+
+std::vector<prometheus::MetricFamily> program_metrics(const ReloadState& reload);
+
+/// Events lost by an object so far, whatever the reason.
+std::uint64_t lost_events(const kernel::BpfObject& object);
+
+}  // namespace tacho::scrape

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "cli.h"
+#include "config/config.h"
+
+namespace tacho {
+
+/// Observes and serves until SIGINT or SIGTERM. @return exit code
+int serve(const Cli& cli, const config::Config& config);
+
+/// Observes for a little more than a second and prints one exposition. @return exit code
+int once(const Cli& cli, const config::Config& config);
+
+/// Loads everything, attaches nothing, prints hooks, targets and numbers of series. @return exit code
+int plan(const Cli& cli, const config::Config& config);
+
+}  // namespace tacho

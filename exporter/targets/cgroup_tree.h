@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "base/result.h"
+
+namespace tacho::targets {
+
+/// Where the cgroup v2 hierarchy is mounted, from /proc/self/mountinfo: /sys/fs/cgroup, or /sys/fs/cgroup/unified on hybrid
+/// hosts. The mount of the whole hierarchy is preferred over that of a part.
+Result<std::string> find_cgroup_mount(const std::string& mountinfo_path);
+
+/// A cgroup's id is the inode number of its directory.
+Result<std::uint64_t> cgroup_id(const std::string& mount, const std::string& path);
+
+/// All cgroups below the mount, by path ("/" is the root). Directories that vanish meanwhile are left out.
+std::map<std::string, std::uint64_t> walk_cgroups(const std::string& mount);
+
+}  // namespace tacho::targets

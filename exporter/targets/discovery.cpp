@@ -1,0 +1,213 @@
+#include "targets/discovery.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "bpf/lib/loss.h"
+#include "kernel/iterator.h"
+#include "kernel/statistics.h"
+#include "targets/cgroup_tree.h"
+#include "targets/processes.h"
+
+namespace tacho::targets {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Events come in bursts: one plan for all of a burst.
+constexpr auto kSettle = 50ms;
+constexpr auto kFullLook = 30s;
+/// Walking all processes and files is the expensive part.
+constexpr auto kProcessLookSpacing = 300ms;
+
+}  // namespace
+
+Discovery::Discovery(const kernel::BpfObject& object, Paths paths, TargetTable& table, std::mutex& mutex,
+                     TargetObserver& observer, TargetMaps maps)
+    : object_(object),
+      paths_(std::move(paths)),
+      table_(table),
+      mutex_(mutex),
+      observer_(observer),
+      maps_(std::move(maps)) {
+  world_.own_tgid = static_cast<std::uint32_t>(::getpid());
+}
+
+Result<std::unique_ptr<Discovery>> Discovery::start(const config::Config& config, const kernel::BpfObject& object,
+                                                    Paths paths, TargetTable& table, std::mutex& mutex,
+                                                    TargetObserver& observer) {
+  auto maps = TargetMaps::open(object, table.indices());
+  if (!maps) {
+    return std::unexpected(maps.error());
+  }
+  std::unique_ptr<Discovery> discovery(
+      new Discovery(object, std::move(paths), table, mutex, observer, std::move(*maps)));
+  if (auto done = discovery->reconfigure(config); !done) {
+    return std::unexpected(done.error());
+  }
+  discovery->ring_.reset(ring_buffer__new(object.map("target_events"), handle_record, discovery.get(), nullptr));
+  if (!discovery->ring_) {
+    return fail_errno("cannot read the ring buffer of target events");
+  }
+  return discovery;
+}
+
+Result<void> Discovery::reconfigure(const config::Config& config) {
+  auto rules = TargetRules::compile(config);
+  if (!rules) {
+    return std::unexpected(rules.error());
+  }
+  rules_ = std::move(*rules);
+  maps_.set_idle_limit(static_cast<std::uint64_t>(config.idle_limit.count()));
+  maps_.set_watch_executions(rules_->needs_executions());
+  maps_.set_process_rules(rules_->needs_executions());
+  everything_due_ = true;
+  processes_due_ = true;
+  next_plan_ = Time::min();
+  return {};
+}
+
+int Discovery::descriptor() const { return ring_buffer__epoll_fd(ring_.get()); }
+
+void Discovery::consume() { ring_buffer__consume(ring_.get()); }
+
+int Discovery::handle_record(void* context, void* data, std::size_t size) {
+  if (size >= sizeof(target_event)) {
+    static_cast<Discovery*>(context)->handle(*static_cast<const target_event*>(data));
+  }
+  return 0;
+}
+
+void Discovery::schedule(Time when) { next_plan_ = std::min(next_plan_, when); }
+
+void Discovery::handle(const target_event& event) {
+  switch (event.kind) {
+    case TACHO_CGROUP_CREATED:
+    case TACHO_CGROUP_REMOVED:
+      handle_cgroup(event);
+      break;
+    case TACHO_PROCESS_EXECUTED:
+    case TACHO_PROCESS_EXITED:
+      maps_.forget_process(event.tgid);
+      known_.erase(event.tgid);
+      processes_due_ = true;
+      break;
+    default:
+      if (!rules_->needs_listeners()) {
+        return;
+      }
+      processes_due_ = true;
+  }
+  schedule(std::chrono::steady_clock::now() + kSettle);
+}
+
+void Discovery::handle_cgroup(const target_event& event) {
+  if (event.path_length <= 1 || event.path_length >= TACHO_EVENT_PATH) {
+    everything_due_ = true;
+    return;
+  }
+  std::string path(event.path, event.path_length - 1);
+  if (event.kind == TACHO_CGROUP_CREATED) {
+    world_.cgroups[std::move(path)] = event.cgroup;
+  } else if (const auto at = world_.cgroups.find(path); at != world_.cgroups.end() && at->second == event.cgroup) {
+    world_.cgroups.erase(at);
+    // Who listened in it is gone.
+    std::erase_if(world_.listeners, [&event](const Listener& l) { return l.cgroup == event.cgroup; });
+  }
+}
+
+void Discovery::look_at_everything() {
+  world_.cgroups = walk_cgroups(paths_.cgroupfs);
+  everything_due_ = false;
+  processes_due_ = true;
+}
+
+void Discovery::look_at_processes() {
+  processes_due_ = false;
+  if (!rules_->needs_listeners()) {
+    world_.listeners.clear();
+    world_.processes.clear();
+    return;
+  }
+  const bpf_program* lister = object_.program("list_listeners");
+  if (lister == nullptr) {
+    return;
+  }
+  auto listeners = kernel::read_records<Listener>(lister);
+  if (!listeners) {
+    spdlog::warn("{}: servers are not discovered until it works", listeners.error().message);
+    return;
+  }
+  world_.listeners = std::move(*listeners);
+  world_.processes = scan_processes(paths_.procfs);
+}
+
+void Discovery::replan(Time now) {
+  auto wanted = rules_->plan(world_, known_);
+  absent_ = rules_->absent(wanted);
+  for (const std::string& name : absent_) {
+    if (reported_absent_.insert(name).second) {
+      spdlog::warn("target {} matches nothing yet: it is watched for", name);
+    }
+  }
+  known_.clear();
+  for (const DesiredTarget& target : wanted) {
+    if (target.identity.path.empty()) {
+      for (const std::uint32_t tgid : target.processes) {
+        known_[tgid] = target.name;
+      }
+    }
+  }
+  TargetTable::Changes changes;
+  {
+    const std::lock_guard lock(mutex_);
+    changes = table_.apply(std::move(wanted), now, observer_);
+    for (const Target* target : table_.targets()) {
+      maps_.set_target(target->ref, target->wanted.ports);
+    }
+    const auto processes = table_.processes();
+    counters_.refused_entries += maps_.assign(table_.cgroups(), processes);
+    maps_.set_process_rules(!processes.empty() || rules_->needs_executions());
+  }
+  for (const std::string& failure : changes.failures) {
+    spdlog::error("{}", failure);
+  }
+  if (changes.added > 0 && on_added_) {
+    on_added_();
+  }
+}
+
+Time Discovery::run(Time now) {
+  const auto losses = kernel::read_per_cpu_counters(object_.map("lost_events"), TACHO_LOSS_REASONS);
+  if (losses && (*losses)[TACHO_LOST_RING_FULL] != seen_ring_losses_) {
+    seen_ring_losses_ = (*losses)[TACHO_LOST_RING_FULL];
+    ++counters_.ring_losses;
+    everything_due_ = true;
+    schedule(now);
+  }
+  if (now >= next_full_look_) {
+    everything_due_ = true;
+    schedule(now);
+  }
+  if (now >= next_plan_) {
+    if (everything_due_) {
+      look_at_everything();
+      next_full_look_ = now + kFullLook;
+    }
+    next_plan_ = Time::max();
+    if (processes_due_ && now - last_process_look_ >= kProcessLookSpacing) {
+      look_at_processes();
+      last_process_look_ = now;
+    } else if (processes_due_) {
+      schedule(last_process_look_ + kProcessLookSpacing);
+    }
+    replan(now);
+  }
+  return std::min(next_plan_, next_full_look_);
+}
+
+std::vector<std::string> Discovery::absent() const { return absent_; }
+
+}  // namespace tacho::targets

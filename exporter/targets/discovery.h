@@ -1,0 +1,94 @@
+#pragma once
+
+#include <bpf/libbpf.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "config/config.h"
+#include "kernel/bpf_object.h"
+#include "targets/plan.h"
+#include "targets/target_maps.h"
+#include "targets/target_table.h"
+#include "targets/world.h"
+
+namespace tacho::targets {
+
+/// Where discovery reads; replaced in tests and when /proc of the host is mounted elsewhere.
+struct Paths {
+  std::string procfs = "/proc";
+  std::string cgroupfs;  ///< mount of cgroup v2
+};
+
+/// Keeps the table of targets and the kernel's look-up maps in line with the machine: a full look at the start and every
+/// half minute, and single events in between. Used by one thread; the table is shared with scrapes under `mutex`.
+class Discovery {
+ public:
+  struct Counters {
+    std::uint64_t ring_losses = 0;    ///< times a full look was needed because events were lost
+    std::uint64_t refused_entries = 0;  ///< members the kernel's maps had no room for
+  };
+
+  static Result<std::unique_ptr<Discovery>> start(const config::Config& config, const kernel::BpfObject& object, Paths paths,
+                                                  TargetTable& table, std::mutex& mutex, TargetObserver& observer);
+
+  /// Descriptor that becomes readable when the kernel has news; −1 without a ring buffer.
+  [[nodiscard]] int descriptor() const;
+  /// Takes the kernel's news.
+  void consume();
+  /// Does what is due. @return when it wants to be called again at the latest
+  Time run(Time now);
+
+  /// Other rules from now on; targets that stay keep their counters.
+  Result<void> reconfigure(const config::Config& config);
+
+  /// Called after targets were added, outside the mutex, for what is older than they are.
+  void on_added(std::function<void()> callback) { on_added_ = std::move(callback); }
+
+  [[nodiscard]] std::vector<std::string> absent() const;
+  [[nodiscard]] Counters counters() const { return counters_; }
+
+ private:
+  struct RingDeleter {
+    void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
+  };
+  Discovery(const kernel::BpfObject& object, Paths paths, TargetTable& table, std::mutex& mutex,
+            TargetObserver& observer, TargetMaps maps);
+  static int handle_record(void* context, void* data, std::size_t size);
+  void handle(const target_event& event);
+  void handle_cgroup(const target_event& event);
+  void look_at_everything();
+  void look_at_processes();
+  void replan(Time now);
+  void schedule(Time when);
+
+  const kernel::BpfObject& object_;
+  Paths paths_;
+  TargetTable& table_;
+  std::mutex& mutex_;
+  TargetObserver& observer_;
+  TargetMaps maps_;
+  std::optional<TargetRules> rules_;
+  std::unique_ptr<ring_buffer, RingDeleter> ring_;
+  World world_;
+  std::map<std::uint32_t, std::string> known_;  // names given to discovered processes
+  std::function<void()> on_added_;
+  std::vector<std::string> absent_;
+  std::set<std::string> reported_absent_;
+  Counters counters_;
+  std::uint64_t seen_ring_losses_ = 0;
+  bool everything_due_ = true;
+  bool processes_due_ = true;
+  Time next_plan_ = Time::max();
+  Time next_full_look_{};
+  Time last_process_look_{};
+};
+
+}  // namespace tacho::targets

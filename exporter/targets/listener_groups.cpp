@@ -1,0 +1,116 @@
+#include "targets/listener_groups.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace tacho::targets {
+namespace {
+
+/// Below the usual range of ephemeral ports (net.ipv4.ip_local_port_range): a datagram socket above may be a client's.
+constexpr std::uint16_t kFirstEphemeralPort = 32768;
+
+std::string base_name(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+/// Disjoint sets of thread groups.
+class Components {
+ public:
+  std::uint32_t find(std::uint32_t tgid) {
+    const auto at = parent_.try_emplace(tgid, tgid).first;
+    if (at->second == tgid) {
+      return tgid;
+    }
+    const std::uint32_t root = find(at->second);
+    parent_[tgid] = root;
+    return root;
+  }
+  void join(std::uint32_t a, std::uint32_t b) { parent_[find(a)] = find(b); }
+
+ private:
+  std::map<std::uint32_t, std::uint32_t> parent_;
+};
+
+std::string name_of(const ListenerGroup& group, const std::vector<const Listener*>& sockets,
+                    const std::map<std::uint32_t, Process>& processes) {
+  const auto process = processes.find(*group.processes.begin());
+  std::string name = process != processes.end() ? base_name(process->second.executable) : "unknown";
+  std::optional<std::pair<std::uint32_t, std::uint16_t>> best;  // TCP before UDP, then the lowest port
+  for (const Listener* socket : sockets) {
+    const std::pair candidate{socket->kind, socket->port};
+    if (socket->port != 0 && (!best || candidate < *best)) {
+      best = candidate;
+    }
+  }
+  return best ? name + ":" + std::to_string(best->second) : name;
+}
+
+}  // namespace
+
+bool is_server_socket(const Listener& listener) {
+  switch (listener.kind) {
+    case TACHO_LISTENER_TCP:
+      return true;
+    case TACHO_LISTENER_UDP:
+      return listener.port < kFirstEphemeralPort;
+    default:
+      return false;
+  }
+}
+
+std::vector<ListenerGroup> group_listeners(const std::vector<Listener>& listeners,
+                                           const std::map<std::uint32_t, Process>& processes,
+                                           const std::map<std::uint32_t, std::string>& known) {
+  Components components;
+  std::map<std::uint64_t, std::uint32_t> holder;
+  std::set<std::uint32_t> members;
+  for (const Listener& listener : listeners) {
+    members.insert(listener.tgid);
+    components.join(listener.tgid, holder.try_emplace(listener.socket, listener.tgid).first->second);
+  }
+  // From parents to children, as far as the executable stays the same; a process may have a lower number than its parent.
+  for (bool grown = !members.empty(); grown;) {
+    grown = false;
+    for (const auto& [tgid, process] : processes) {
+      const auto parent = processes.find(process.parent);
+      if (parent == processes.end() || members.contains(tgid) || !members.contains(process.parent) ||
+          parent->second.executable != process.executable) {
+        continue;
+      }
+      members.insert(tgid);
+      components.join(tgid, process.parent);
+      grown = true;
+    }
+  }
+  std::map<std::uint32_t, ListenerGroup> groups;
+  std::map<std::uint32_t, std::vector<const Listener*>> sockets;
+  for (const std::uint32_t tgid : members) {
+    groups[components.find(tgid)].processes.insert(tgid);
+  }
+  for (const Listener& listener : listeners) {
+    sockets[components.find(listener.tgid)].push_back(&listener);
+  }
+  std::vector<ListenerGroup> result;
+  std::set<std::string> names;
+  for (auto& [root, group] : groups) {
+    for (const std::uint32_t tgid : group.processes) {
+      if (const auto earlier = known.find(tgid); earlier != known.end() && !names.contains(earlier->second)) {
+        group.name = earlier->second;
+        break;
+      }
+    }
+    if (group.name.empty()) {
+      group.name = name_of(group, sockets[root], processes);
+    }
+    // The same program on the same port in another network namespace.
+    if (!names.insert(group.name).second && !sockets[root].empty()) {
+      group.name += "@" + std::to_string(sockets[root].front()->network);
+      names.insert(group.name);
+    }
+    result.push_back(std::move(group));
+  }
+  return result;
+}
+
+}  // namespace tacho::targets

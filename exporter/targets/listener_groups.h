@@ -1,0 +1,28 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "targets/world.h"
+
+namespace tacho::targets {
+
+/// Processes that serve the same sockets, such as a master and its workers.
+struct ListenerGroup {
+  std::set<std::uint32_t> processes;
+  std::string name;  ///< "redis-server:6379": executable and lowest port
+};
+
+/// Whether the socket is a server's: listening stream sockets, and datagram sockets bound below the ephemeral ports.
+bool is_server_socket(const Listener& listener);
+
+/// Groups the holders of the listeners: who shares a socket belongs together, and a child that runs the same executable as
+/// its parent belongs to it.
+/// @param known names given earlier, by tgid
+std::vector<ListenerGroup> group_listeners(const std::vector<Listener>& listeners,
+                                           const std::map<std::uint32_t, Process>& processes,
+                                           const std::map<std::uint32_t, std::string>& known);
+
+}  // namespace tacho::targets

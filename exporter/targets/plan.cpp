@@ -1,0 +1,238 @@
+#include "targets/plan.h"
+
+#include <algorithm>
+
+#include "targets/listener_groups.h"
+
+namespace tacho::targets {
+namespace {
+
+bool has_wildcard(const std::string& glob) { return glob.find_first_of("*?[") != std::string::npos; }
+
+std::string parent_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
+}
+
+Result<void> compile_into(const std::optional<std::string>& pattern, std::vector<config::Glob>& globs) {
+  if (!pattern) {
+    return {};
+  }
+  auto glob = config::Glob::compile(*pattern);
+  if (!glob) {
+    return std::unexpected(glob.error());
+  }
+  globs.push_back(std::move(*glob));
+  return {};
+}
+
+Labels labels_of(const config::TargetRule& entry) {
+  Labels labels{{"target", entry.name}};
+  labels.insert(labels.end(), entry.labels.begin(), entry.labels.end());
+  return labels;
+}
+
+/// What a discovered container or unit is called.
+std::string name_of(const CgroupIdentity& identity) {
+  constexpr std::size_t kShortId = 12;
+  switch (identity.kind) {
+    case CgroupIdentity::Kind::container:
+      return identity.container_id.substr(0, kShortId);
+    case CgroupIdentity::Kind::unit:
+      return identity.unit;
+    default:
+      return identity.path;
+  }
+}
+
+}  // namespace
+
+/// Which target each cgroup belongs to.
+struct TargetRules::CgroupOwners {
+  static constexpr std::size_t kNone = ~std::size_t{0};
+  std::map<std::string, std::size_t> target;                 // path → index into the targets, kNone
+  std::map<std::uint64_t, const std::string*> path;          // id → path
+  std::vector<std::size_t> rule;                             // of each target
+
+  [[nodiscard]] std::size_t of(const std::string& cgroup) const {
+    const auto found = target.find(cgroup);
+    return found == target.end() ? kNone : found->second;
+  }
+};
+
+Result<TargetRules> TargetRules::compile(const config::Config& config) {
+  TargetRules rules;
+  for (const config::TargetRule& entry : config.targets) {
+    Rule rule;
+    rule.entry = entry;
+    if (auto done = compile_into(entry.cgroup, rule.cgroup); !done) {
+      return std::unexpected(done.error().within("target " + entry.name));
+    }
+    if (entry.process) {
+      if (auto done = compile_into(entry.process->exe, rule.executable); !done) {
+        return std::unexpected(done.error().within("target " + entry.name));
+      }
+    }
+    rule.many = entry.cgroup && has_wildcard(*entry.cgroup);
+    rules.rules_.push_back(std::move(rule));
+  }
+  for (const std::string& pattern : config.discovery.exclude) {
+    if (auto done = compile_into(pattern, rules.exclude_); !done) {
+      return std::unexpected(done.error().within("discovery.exclude"));
+    }
+  }
+  rules.discovers_ = config.discovery.listeners == config::Listeners::always ||
+                     (config.discovery.listeners == config::Listeners::automatic && config.targets.empty());
+  return rules;
+}
+
+bool TargetRules::needs_listeners() const {
+  return discovers_ || std::ranges::any_of(rules_, [](const Rule& r) { return r.entry.process.has_value(); });
+}
+
+bool TargetRules::needs_executions() const {
+  return std::ranges::any_of(rules_, [](const Rule& r) { return r.entry.process && !r.entry.process->port; });
+}
+
+bool TargetRules::excluded(const std::string& path) const {
+  for (std::string at = path;; at = parent_of(at)) {
+    if (std::ranges::any_of(exclude_, [&at](const config::Glob& glob) { return glob.matches(at); })) {
+      return true;
+    }
+    if (at == "/") {
+      return false;
+    }
+  }
+}
+
+void TargetRules::plan_cgroups(const World& world, std::vector<DesiredTarget>& targets, CgroupOwners& owners) const {
+  // A path sorts before all paths below it, so that a parent's owner is known first.
+  for (const auto& [path, id] : world.cgroups) {
+    std::size_t owner = path == "/" ? CgroupOwners::kNone : owners.of(parent_of(path));
+    for (std::size_t r = 0; r < rules_.size(); ++r) {
+      const Rule& rule = rules_[r];
+      if (rule.cgroup.empty() || !rule.cgroup.front().matches(path)) {
+        continue;
+      }
+      if (owner == CgroupOwners::kNone || owners.rule[owner] != r) {
+        DesiredTarget target{rule.entry.name, labels_of(rule.entry), {}, {}, rule.entry.ports, identify(path)};
+        target.identity.path = path;
+        if (rule.many) {
+          target.labels.emplace_back("cgroup", path);
+        }
+        owner = targets.size();
+        targets.push_back(std::move(target));
+        owners.rule.push_back(r);
+      }
+      break;
+    }
+    owners.target[path] = owner;
+    if (owner != CgroupOwners::kNone) {
+      targets[owner].cgroups.insert(id);
+    }
+  }
+}
+
+void TargetRules::plan_processes(const World& world, std::vector<DesiredTarget>& targets) const {
+  for (const Rule& rule : rules_) {
+    if (!rule.entry.process) {
+      continue;
+    }
+    const config::ProcessSelector& wanted = *rule.entry.process;
+    DesiredTarget target{rule.entry.name, labels_of(rule.entry), {}, {}, rule.entry.ports, {}};
+    for (const auto& [tgid, process] : world.processes) {
+      if (!rule.executable.empty() && !rule.executable.front().matches(process.executable)) {
+        continue;
+      }
+      const auto listens = [&](std::uint32_t who) {
+        return std::ranges::any_of(world.listeners,
+                                   [&](const Listener& l) { return l.tgid == who && l.port == *wanted.port; });
+      };
+      if (!wanted.port || listens(tgid)) {
+        target.processes.insert(tgid);
+      }
+    }
+    // Workers that do not hold the listening socket themselves.
+    for (const auto& [tgid, process] : world.processes) {
+      const auto parent = world.processes.find(process.parent);
+      if (parent != world.processes.end() && target.processes.contains(process.parent) &&
+          parent->second.executable == process.executable) {
+        target.processes.insert(tgid);
+      }
+    }
+    if (!target.processes.empty()) {
+      targets.push_back(std::move(target));
+    }
+  }
+}
+
+void TargetRules::plan_listeners(const World& world, const std::map<std::uint32_t, std::string>& known,
+                                 std::vector<DesiredTarget>& targets, CgroupOwners& owners) const {
+  std::set<std::uint32_t> taken;
+  for (const DesiredTarget& target : targets) {
+    taken.insert(target.processes.begin(), target.processes.end());
+  }
+  std::map<std::string, CgroupIdentity> found;
+  std::vector<Listener> loose;
+  for (const Listener& listener : world.listeners) {
+    const auto path = owners.path.find(listener.cgroup);
+    if (!is_server_socket(listener) || listener.tgid == world.own_tgid || taken.contains(listener.tgid)) {
+      continue;
+    }
+    // A cgroup outside our view (a cgroup namespace) is like the root: its processes are told apart by themselves.
+    const std::string where = path == owners.path.end() ? "/" : *path->second;
+    if (owners.of(where) != CgroupOwners::kNone || excluded(where)) {
+      continue;
+    }
+    CgroupIdentity identity = identify(where);
+    if (identity.kind == CgroupIdentity::Kind::session) {
+      loose.push_back(listener);
+    } else {
+      found.try_emplace(identity.path, std::move(identity));
+    }
+  }
+  for (auto& [path, identity] : found) {
+    const std::string name = name_of(identity);
+    DesiredTarget target{name, {{"target", name}}, {}, {}, {}, std::move(identity)};
+    for (auto below = world.cgroups.lower_bound(path); below != world.cgroups.end(); ++below) {
+      if (!below->first.starts_with(path)) {
+        break;
+      }
+      const bool inside = below->first.size() == path.size() || below->first[path.size()] == '/';
+      if (inside && owners.of(below->first) == CgroupOwners::kNone) {
+        target.cgroups.insert(below->second);
+      }
+    }
+    targets.push_back(std::move(target));
+  }
+  for (ListenerGroup& group : group_listeners(loose, world.processes, known)) {
+    targets.push_back({group.name, {{"target", group.name}}, {}, std::move(group.processes), {}, {}});
+  }
+}
+
+std::vector<DesiredTarget> TargetRules::plan(const World& world,
+                                             const std::map<std::uint32_t, std::string>& known) const {
+  std::vector<DesiredTarget> targets;
+  CgroupOwners owners;
+  for (const auto& [path, id] : world.cgroups) {
+    owners.path.emplace(id, &path);
+  }
+  plan_cgroups(world, targets, owners);
+  plan_processes(world, targets);
+  if (discovers_) {
+    plan_listeners(world, known, targets, owners);
+  }
+  return targets;
+}
+
+std::vector<std::string> TargetRules::absent(const std::vector<DesiredTarget>& targets) const {
+  std::vector<std::string> names;
+  for (const Rule& rule : rules_) {
+    if (std::ranges::none_of(targets, [&rule](const DesiredTarget& t) { return t.name == rule.entry.name; })) {
+      names.push_back(rule.entry.name);
+    }
+  }
+  return names;
+}
+
+}  // namespace tacho::targets

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "config/config.h"
+#include "config/glob.h"
+#include "targets/cgroup_path.h"
+#include "targets/world.h"
+
+namespace tacho::targets {
+
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
+/// A target as it should be: its labels are its identity, so a container that is restarted under the same name goes on
+/// counting in the same series.
+struct DesiredTarget {
+  std::string name;
+  Labels labels;                     ///< the target label first
+  std::set<std::uint64_t> cgroups;   ///< ids, descendants included
+  std::set<std::uint32_t> processes;  ///< thread groups that belong to it whatever their cgroup
+  std::vector<std::uint16_t> ports;  ///< only server sockets on these; empty: all
+  CgroupIdentity identity;           ///< of the cgroup that made it a target; path empty for processes
+};
+
+/// What a configuration says about targets, compiled once.
+class TargetRules {
+ public:
+  static Result<TargetRules> compile(const config::Config& config);
+
+  /// Which targets there should be, given the world.
+  /// @param known names given earlier to discovered processes, by tgid, so that they stay what they are
+  [[nodiscard]] std::vector<DesiredTarget> plan(const World& world,
+                                                const std::map<std::uint32_t, std::string>& known) const;
+
+  /// Names of configured entries that match nothing in `targets`.
+  [[nodiscard]] std::vector<std::string> absent(const std::vector<DesiredTarget>& targets) const;
+
+  /// Whether the plan depends on the listening sockets of the machine.
+  [[nodiscard]] bool needs_listeners() const;
+  /// Whether every executed program may make a target.
+  [[nodiscard]] bool needs_executions() const;
+  [[nodiscard]] bool discovers() const { return discovers_; }
+
+ private:
+  struct Rule {
+    config::TargetRule entry;
+    std::vector<config::Glob> cgroup;      // none or one
+    std::vector<config::Glob> executable;  // none or one
+    bool many = false;                     // the glob may match several cgroups: their path tells them apart
+  };
+  struct CgroupOwners;
+
+  void plan_cgroups(const World& world, std::vector<DesiredTarget>& targets, CgroupOwners& owners) const;
+  void plan_processes(const World& world, std::vector<DesiredTarget>& targets) const;
+  void plan_listeners(const World& world, const std::map<std::uint32_t, std::string>& known,
+                      std::vector<DesiredTarget>& targets, CgroupOwners& owners) const;
+  [[nodiscard]] bool excluded(const std::string& path) const;
+
+  std::vector<Rule> rules_;
+  std::vector<config::Glob> exclude_;
+  bool discovers_ = false;
+};
+
+}  // namespace tacho::targets

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "base/result.h"
+#include "bpf/lib/targets.h"
+#include "kernel/bpf_object.h"
+#include "kernel/mapped_array.h"
+
+namespace tacho::targets {
+
+/// The kernel's side of the targets: who belongs to which index (bpf/lib/targets.bpf.h).
+class TargetMaps {
+ public:
+  /// @param indices how many target indices there are
+  static Result<TargetMaps> open(const kernel::BpfObject& object, std::size_t indices);
+
+  /// How long a gap between operations may be to count as an interval.
+  void set_idle_limit(std::uint64_t nanoseconds);
+  void set_watch_executions(bool on);
+
+  /// Before an index is used: its epoch and the ports it is restricted to (at most TACHO_PORTS_PER_TARGET).
+  void set_target(target_ref target, const std::vector<std::uint16_t>& ports);
+
+  /// Brings the kernel to exactly this membership.
+  /// @return how many entries the kernel refused (maps full)
+  std::size_t assign(const std::map<std::uint64_t, target_ref>& cgroups,
+                     const std::map<std::uint32_t, target_ref>& processes);
+
+  /// A process has exited or executed something else; children that the kernel let inherit are known only there.
+  void forget_process(std::uint32_t tgid);
+
+  /// Says whether process look-ups are needed at all: they cost every unwatched event a look-up.
+  void set_process_rules(bool on);
+
+ private:
+  template <class Key>
+  static std::size_t assign(int map, std::map<Key, target_ref>& mirror, const std::map<Key, target_ref>& wanted,
+                            bool& changed);
+  void rebuild_filter();
+  void publish();
+
+  kernel::MappedArray rules_;
+  kernel::MappedArray settings_;
+  int cgroup_map_ = -1;
+  int process_map_ = -1;
+  std::map<std::uint64_t, target_ref> cgroups_;
+  std::map<std::uint32_t, target_ref> processes_;
+};
+
+}  // namespace tacho::targets

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "bpf/lib/targets.h"
+#include "targets/plan.h"
+
+namespace tacho::targets {
+
+using Time = std::chrono::steady_clock::time_point;
+
+/// A target with a place in the kernel.
+struct Target {
+  enum class State : std::uint8_t {
+    live,
+    ended,  ///< gone from the machine; its last values are still to be scraped once
+  };
+  target_ref ref{};
+  DesiredTarget wanted;
+  State state = State::live;
+  Time ended{};
+};
+
+/// What has to follow when targets come and go: the probes' accumulators.
+class TargetObserver {
+ public:
+  virtual ~TargetObserver() = default;
+  virtual Result<void> target_added(const Target& target) = 0;
+  virtual void target_removed(const Target& target) = 0;
+};
+
+/// The targets and their dense indices. Index 0 is `other`, for everything beyond max_targets. An index is used again only
+/// with a new epoch, so that what the kernel remembers of its former owner is never charged to the new one.
+class TargetTable {
+ public:
+  static constexpr std::uint32_t kOther = 0;
+
+  /// @param max_targets beside `other`
+  explicit TargetTable(std::size_t max_targets);
+
+  /// Kernel memory and probes are sized for this many indices.
+  [[nodiscard]] std::size_t indices() const { return slots_.size(); }
+
+  struct Changes {
+    std::size_t added = 0;
+    std::size_t ended = 0;
+    std::vector<std::string> failures;  ///< targets that could not be added, and why
+  };
+  /// Makes the live targets those wanted. A target that ended and comes back under the same labels goes on counting.
+  Changes apply(std::vector<DesiredTarget> wanted, Time now, TargetObserver& observer);
+
+  /// Frees the targets that ended and whose last values have been scraped, or that have waited for a scrape too long.
+  void release_ended(bool scraped, Time now, TargetObserver& observer);
+
+  /// Live and ended targets, `other` first if it is in use.
+  [[nodiscard]] std::vector<const Target*> targets() const;
+  [[nodiscard]] std::size_t live() const;
+
+  /// Membership for the kernel, overflow mapped to `other`.
+  [[nodiscard]] std::map<std::uint64_t, target_ref> cgroups() const;
+  [[nodiscard]] std::map<std::uint32_t, target_ref> processes() const;
+
+  /// Targets that had no place and went into `other`, in all.
+  [[nodiscard]] std::uint64_t overflowed() const { return overflowed_; }
+
+ private:
+  Result<Target*> add(DesiredTarget wanted, TargetObserver& observer);
+  Target* find(const Labels& labels);
+  std::unique_ptr<Target>* free_slot(TargetObserver& observer);
+  void overflow(DesiredTarget wanted, Changes& changes, TargetObserver& observer);
+  void remove(std::unique_ptr<Target>& slot, TargetObserver& observer);
+
+  std::vector<std::unique_ptr<Target>> slots_;  // by index
+  std::vector<std::uint32_t> epochs_;           // latest of each index
+  std::vector<Labels> overflow_;                // labels of the targets in `other`
+  std::uint64_t overflowed_ = 0;
+};
+
+}  // namespace tacho::targets

@@ -1,0 +1,38 @@
+#include "targets/targets_object.h"
+
+#include <bpf/targets.skel.h>
+
+#include <array>
+
+namespace tacho::targets {
+namespace {
+
+using kernel::Alternative;
+using kernel::Hook;
+
+constexpr std::array<std::string_view, 2> kCgroups{"target_cgroup_created", "target_cgroup_removed"};
+constexpr std::array<std::string_view, 3> kProcesses{"target_process_exited", "target_process_executed",
+                                                     "target_process_forked"};
+constexpr std::array<std::string_view, 1> kListeners{"target_listener_changed"};
+constexpr std::array<std::string_view, 1> kOlder{"list_listeners"};
+
+constexpr std::array kCgroupWays{Alternative{"tp_btf", kCgroups}};
+constexpr std::array kProcessWays{Alternative{"tp_btf", kProcesses}};
+constexpr std::array kListenerWays{Alternative{"tp_btf", kListeners}};
+constexpr std::array kOlderWays{Alternative{"iterator", kOlder}};
+
+constexpr std::array kHooks{Hook{"cgroups", kCgroupWays}, Hook{"processes", kProcessWays},
+                            Hook{"listeners", kListenerWays}, Hook{"older_listeners", kOlderWays}};
+
+}  // namespace
+
+Result<std::unique_ptr<kernel::BpfObject>> load_targets_object(std::size_t indices, const kernel::LoadOptions& options) {
+  std::size_t size = 0;
+  const void* bytes = targets_bpf__elf_bytes(&size);
+  return kernel::BpfObject::load({"targets", {static_cast<const std::byte*>(bytes), size}}, kHooks, options,
+                                 [indices](kernel::ObjectSetup& setup) {
+                                   return setup.set_max_entries("target_settings", static_cast<std::uint32_t>(indices));
+                                 });
+}
+
+}  // namespace tacho::targets

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "bpf/lib/targets.h"
+
+namespace tacho::targets {
+
+struct Process {
+  std::uint32_t tgid = 0;
+  std::uint32_t parent = 0;
+  std::string executable;  ///< path, without " (deleted)"; the command name in brackets if it cannot be read
+};
+
+using Listener = listener_record;
+
+/// The part of the machine's state that decides which targets there are.
+struct World {
+  std::map<std::string, std::uint64_t> cgroups;  ///< path below the v2 root ("/" is the root) → id
+  std::map<std::uint32_t, Process> processes;    ///< by tgid; only filled where a rule or listener needs it
+  std::vector<Listener> listeners;
+  std::uint32_t own_tgid = 0;  ///< tacho does not discover itself
+};
+
+}  // namespace tacho::targets

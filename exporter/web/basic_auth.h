@@ -1,0 +1,55 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace tacho::web {
+
+enum class Login : std::uint8_t {
+  granted,
+  denied,
+  busy,  ///< too many passwords are being checked already: not decided
+};
+
+/// HTTP basic authentication (RFC 7617) against bcrypt hashes. Thread-safe.
+///
+/// bcrypt takes some 70 ms of CPU by design. So one password is checked at a time, few wait for that, what was right
+/// once is remembered (as a keyed hash; a changed password hash is another one), and a name that does not exist costs
+/// as much as one that does.
+class BasicAuth {
+ public:
+  using Users = std::map<std::string, std::string>;  ///< name → bcrypt hash
+
+  BasicAuth();
+
+  /// `authorization` is the header of that name. Grants everything if there are no users.
+  Login check(const Users& users, const std::optional<std::string>& authorization);
+
+  /// How many passwords were hashed, for tests of the cache.
+  [[nodiscard]] std::uint64_t hashed() const { return hashed_; }
+
+ private:
+  using Digest = std::array<unsigned char, 32>;
+
+  [[nodiscard]] Digest digest(std::string_view user, std::string_view hash, std::string_view password) const;
+  bool remembered(const Digest& digest);
+  void remember(const Digest& digest);
+
+  Digest key_{};
+  std::mutex cache_mutex_;
+  std::set<Digest> granted_;
+  std::deque<Digest> oldest_first_;
+  std::mutex hash_mutex_;
+  std::atomic<unsigned> waiting_ = 0;
+  std::atomic<std::uint64_t> hashed_ = 0;
+};
+
+}  // namespace tacho::web

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <openssl/ssl.h>
+
+#include <string>
+#include <vector>
+
+namespace tacho::web {
+
+struct ClientRules {
+  bool verify_chain = true;                ///< up to a trusted authority, for client use, in its time
+  std::vector<std::string> allowed_names;  ///< empty: any
+};
+
+/// Makes the handshake accept only client certificates that satisfy the rules; whether a client must show one at all is
+/// SSL_CTX_set_verify's matter. The names are compared with the certificate's subject alternative names of type DNS, IP
+/// address, e-mail and URI, byte by byte.
+void check_clients(SSL_CTX* context, ClientRules rules);
+
+}  // namespace tacho::web

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tacho::web {
+
+/// Whether a client that sent this Accept-Encoding takes gzip (RFC 9110 §12.5.3); without the header it does not.
+bool accepts_gzip(const std::optional<std::string>& accept_encoding);
+
+/// `text` in the gzip format (RFC 1952), compressed fast rather than small; nothing if memory does not suffice.
+std::optional<std::string> gzip(std::string_view text);
+
+}  // namespace tacho::web

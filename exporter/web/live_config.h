@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "config/web_config_file.h"
+#include "web/rate_limiter.h"
+#include "web/tls.h"
+
+namespace tacho::web {
+
+/// What the web configuration says about requests; immutable once in use.
+struct Policy {
+  std::map<std::string, std::string> headers;
+  std::map<std::string, std::string> users;
+  std::shared_ptr<RateLimiter> limiter;  ///< none: no limit
+};
+
+/// The web configuration file and the certificates it names, read again when one of them changes on disk.
+class LiveConfig {
+ public:
+  /// Without a file: plain HTTP for everyone. Logs the file's warnings.
+  static Result<std::unique_ptr<LiveConfig>> load(const std::optional<std::filesystem::path>& file);
+
+  [[nodiscard]] bool tls() const { return tls_; }
+
+  /// Thread-safe.
+  [[nodiscard]] std::shared_ptr<const Policy> policy() const;
+
+  /// Looks at the files (a few stat calls), and reads them again when they have changed. What is wrong with them is
+  /// logged, and what was read before goes on. Returns the TLS context for new connections where there is a new one,
+  /// the first time included. One thread at a time.
+  SslContext refresh();
+
+ private:
+  struct Watched {
+    std::filesystem::path path;
+    std::vector<std::int64_t> state;  ///< what `stat` says that changes with the content; empty: absent
+
+    bool operator==(const Watched&) const = default;
+  };
+  struct Loaded {
+    config::WebConfig config;
+    SslContext ssl;
+  };
+
+  explicit LiveConfig(std::optional<std::filesystem::path> file) : file_(std::move(file)) {}
+  Result<Loaded> read();
+  void adopt(Loaded loaded);
+  static Watched look(const std::filesystem::path& path);
+
+  const std::optional<std::filesystem::path> file_;
+  bool tls_ = false;
+  SslContext new_ssl_;
+  std::vector<Watched> watched_;
+  std::optional<config::RateLimit> rate_limit_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Policy> policy_;
+};
+
+}  // namespace tacho::web

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "web/message.h"
+
+namespace tacho::web {
+
+/// Bodies from this size on are compressed for clients that take it, in bytes.
+inline constexpr std::size_t kMinCompressed = 1024;
+
+struct Rendered {
+  std::string head;  ///< status line and headers, with the empty line
+  std::string body;  ///< as sent; empty for HEAD
+};
+
+struct RenderOptions {
+  bool head_only = false;
+  std::optional<std::string> accept_encoding;
+  std::map<std::string, std::string> headers;  ///< of the web configuration
+  std::chrono::system_clock::time_point now = std::chrono::system_clock::now();
+};
+
+/// The bytes of an HTTP/1.1 response on a connection that ends with it. Control characters in header values become
+/// spaces.
+Rendered render(Response response, const RenderOptions& options);
+
+/// "Fri, 20 Nov 2026 23:26:29 GMT" (RFC 9110 §5.6.7), in any locale.
+std::string http_date(std::chrono::system_clock::time_point time);
+
+/// "Not Found" of 404; "Status" of what HTTP does not know.
+std::string_view reason_phrase(int status);
+
+}  // namespace tacho::web

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <openssl/ssl.h>
+
+#include <memory>
+
+#include "base/result.h"
+#include "config/web_config_file.h"
+
+namespace tacho::web {
+
+struct FreeSslContext {
+  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+};
+using SslContext = std::unique_ptr<SSL_CTX, FreeSslContext>;
+
+/// What OpenSSL needs for connections that `tls` describes; reads the certificate, key and authority files. HTTP/1.1 is
+/// the one protocol negotiated (ALPN); sessions are not resumed, so that a changed certificate, authority or list of
+/// names counts from the next connection on. Errors name the file and what is wrong with it.
+Result<SslContext> make_ssl_context(const config::TlsServer& tls);
+
+}  // namespace tacho::web

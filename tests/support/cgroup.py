@@ -1,0 +1,66 @@
+"""Control groups of the tests' own, below the cgroup v2 mount."""
+
+import itertools
+import os
+import pathlib
+
+from support.waiting import wait_until
+
+_numbers = itertools.count(1)
+
+
+def cgroup2_mount(mounts: pathlib.Path = pathlib.Path("/proc/self/mounts")) -> pathlib.Path:
+    """Where cgroup v2 is mounted: /sys/fs/cgroup, or below it on a hybrid system."""
+    for line in mounts.read_text().splitlines():
+        _, place, kind, *_ = line.split()
+        if kind == "cgroup2":
+            return pathlib.Path(place)
+    raise FileNotFoundError("no cgroup v2 hierarchy is mounted")
+
+
+class Cgroup:
+    """A new cgroup; leaving the `with` ends what still runs in it and removes it."""
+
+    def __init__(self, name: str, parent: "Cgroup | None" = None):
+        self.mount = cgroup2_mount()
+        leaf = name if parent else f"tacho-test-{os.getpid()}-{next(_numbers)}-{name}"
+        self.path = f"{parent.path if parent else ''}/{leaf}"
+        self.directory.mkdir()
+
+    @property
+    def directory(self) -> pathlib.Path:
+        return self.mount / self.path.lstrip("/")
+
+    @property
+    def id(self) -> int:
+        """As the kernel's helpers give it: the inode of the directory."""
+        return self.directory.stat().st_ino
+
+    @property
+    def prefix(self) -> list[str]:
+        """Words before a command that make it join before it starts, so that nothing of it runs outside."""
+        return ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(self.directory / "cgroup.procs")]
+
+    def pids(self) -> list[int]:
+        return [int(pid) for pid in (self.directory / "cgroup.procs").read_text().split()]
+
+    def remove(self) -> None:
+        """Kills the processes that were started in here, and only those, and removes the cgroup."""
+        if not self.directory.exists():
+            return
+        for child in self.directory.iterdir():
+            if child.is_dir():
+                inner = Cgroup.__new__(Cgroup)
+                inner.mount, inner.path = self.mount, f"{self.path}/{child.name}"
+                inner.remove()
+        if self.pids():
+            (self.directory / "cgroup.kill").write_text("1")
+        events = self.directory / "cgroup.events"
+        wait_until(lambda: "populated 0" in events.read_text(), 10, f"processes of {self.path} have ended")
+        self.directory.rmdir()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.remove()

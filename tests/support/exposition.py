@@ -1,0 +1,77 @@
+"""What /metrics says, as a dictionary from (name, labels) to values."""
+
+import prometheus_client.openmetrics.parser
+import prometheus_client.parser
+
+TEXT = "text/plain;version=0.0.4"
+OPENMETRICS = "application/openmetrics-text;version=1.0.0"
+
+
+class Samples:
+    """All samples of one exposition; a look-up names only the labels that matter."""
+
+    def __init__(self, families):
+        self.families = list(families)
+        self.values = {
+            (sample.name, frozenset(sample.labels.items())): sample.value
+            for family in self.families
+            for sample in family.samples
+        }
+        self._by_name: dict[str, list[tuple[dict, float]]] = {}
+        for (name, labels), value in self.values.items():
+            self._by_name.setdefault(name, []).append((dict(labels), value))
+
+    @classmethod
+    def parse(cls, text: str, openmetrics: bool = False) -> "Samples":
+        """Reads with Prometheus' own Python parsers; the OpenMetrics one is strict and raises ValueError."""
+        parser = prometheus_client.openmetrics.parser if openmetrics else prometheus_client.parser
+        return cls(parser.text_string_to_metric_families(text))
+
+    def all(self, name: str, **labels: str) -> list[tuple[dict, float]]:
+        """(labels, value) of every sample of that name that has at least these labels."""
+        wanted = labels.items()
+        return [(have, value) for have, value in self._by_name.get(name, []) if wanted <= have.items()]
+
+    def get(self, name: str, **labels: str) -> float:
+        """The one sample's value; KeyError when there is none, ValueError when there are several."""
+        found = self.all(name, **labels)
+        if not found:
+            raise KeyError(f"no sample {name}{labels}")
+        if len(found) > 1:
+            raise ValueError(f"{len(found)} samples {name}{labels}: {[have for have, _ in found]}")
+        return found[0][1]
+
+    def sum(self, name: str, **labels: str) -> float:
+        return sum(value for _, value in self.all(name, **labels))
+
+    def has(self, name: str, **labels: str) -> bool:
+        return bool(self.all(name, **labels))
+
+    def target_of(self, cgroup: str) -> str:
+        """The `target` label under which a cgroup is observed; KeyError while it is not."""
+        for labels, _ in self.all("tacho_target_info", cgroup=cgroup):
+            return labels["target"]
+        raise KeyError(f"no tacho_target_info for {cgroup}")
+
+
+class Change:
+    """Counters of one target between two scrapes."""
+
+    def __init__(self, before: Samples, after: Samples, target: str):
+        self.before, self.after, self.target = before, after, target
+
+    def of(self, name: str, **labels: str) -> float:
+        before = self.before.sum(name, target=self.target, **labels)
+        return self.after.get(name, target=self.target, **labels) - before
+
+    @property
+    def requests(self) -> int:
+        return int(self.of("tacho_requests_total"))
+
+    @property
+    def sends(self) -> int:
+        return int(self.of("tacho_socket_operations_total", direction="send"))
+
+    @property
+    def receives(self) -> int:
+        return int(self.of("tacho_socket_operations_total", direction="receive"))

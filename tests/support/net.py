@@ -1,0 +1,42 @@
+"""Loopback sockets."""
+
+import http.client
+import socket
+
+
+def free_port() -> int:
+    """A TCP port on 127.0.0.1 that nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+
+
+def listens(port: int) -> bool:
+    """The same from /proc/net/tcp: without touching the server."""
+    wanted = f":{port:04X}"
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with open(table) as lines:
+            next(lines)
+            for line in lines:
+                _, local, _, state, *_ = line.split()
+                if state == "0A" and local.endswith(wanted):
+                    return True
+    return False
+
+
+def http(address: str, path: str, method: str = "GET", headers: dict | None = None, timeout: float = 10):
+    """One HTTP exchange with HOST:PORT. Returns (status, headers, body as bytes)."""
+    connection = http_client(address, timeout)
+    try:
+        connection.request(method, path, headers=headers or {})
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read()
+    finally:
+        connection.close()
+
+
+def http_client(address: str, timeout: float = 10) -> http.client.HTTPConnection:
+    host, _, port = address.rpartition(":")
+    return http.client.HTTPConnection(host, int(port), timeout=timeout)

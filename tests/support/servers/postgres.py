@@ -1,0 +1,45 @@
+"""PostgreSQL in a directory of its own, run by a user other than root, without any durability."""
+
+import pathlib
+import shutil
+import signal
+
+from support.process import run
+from support.servers.base import Server
+
+_USER = "postgres"
+
+
+def postgres_programs() -> pathlib.Path:
+    """The directory of the newest installed server's programs; Debian keeps them off the PATH."""
+    found = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), key=lambda place: float(place.parent.name))
+    if not found:
+        raise FileNotFoundError("PostgreSQL is not installed: deploy/install-deps e2e")
+    return found[-1]
+
+
+class Postgres(Server):
+    """Listens on TCP and on a unix socket in `directory`; everybody may log in without a password, TLS is off."""
+
+    name = "postgres"
+    stop_signal = signal.SIGINT  # a fast shutdown
+    # TLS and GSS are asked for first by default, with a request and a reply of their own.
+    environment = {"PGUSER": _USER, "PGDATABASE": _USER, "PGSSLMODE": "disable", "PGGSSENCMODE": "disable"}
+
+    def start(self):
+        shutil.chown(self.directory, _USER, _USER)
+        programs = postgres_programs()
+        data = self.directory / "data"
+        run([programs / "initdb", "-D", data, "-A", "trust", "--no-sync", "--locale=C"], user=_USER)
+        return self._start([
+            programs / "postgres", "-D", data, "-p", self.port, "-h", "127.0.0.1", "-k", self.directory,
+            "-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off", "-c", "autovacuum=off",
+        ], user=_USER)  # fmt: skip
+
+    def ready(self):
+        command = [postgres_programs() / "pg_isready", "-h", self.directory, "-p", self.port]
+        return "accepting" in run(command, env=self.environment, check=False)
+
+    @property
+    def unix_socket(self) -> pathlib.Path:
+        return self.directory / f".s.PGSQL.{self.port}"

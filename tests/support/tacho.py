@@ -1,0 +1,140 @@
+"""tacho as a child process."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import tempfile
+import time
+
+import yaml
+
+from support import net, paths
+from support.exposition import OPENMETRICS, TEXT, Change, Samples
+from support.process import Process
+from support.waiting import wait_until
+
+
+def target(name: str, cgroup: str, **more) -> dict:
+    """One entry of `targets:` for a cgroup path or glob."""
+    return {"name": name, "cgroup": cgroup, **more}
+
+
+class Tacho:
+    """Serves on a free port from the moment the constructor returns; leaving the `with` ends it by SIGTERM.
+
+    `config` is YAML text, a dictionary, or None for no configuration at all.
+    """
+
+    def __init__(self, config: str | dict | None = None, *, port: int = 0, flags=(), prefix=()):
+        self._directory = tempfile.TemporaryDirectory(prefix="tacho-config-")
+        self.config_file = pathlib.Path(self._directory.name) / "tacho.yaml"
+        arguments = [paths.require(paths.TACHO), f"--web.listen-address=127.0.0.1:{port}", *flags]
+        if config is not None:
+            self.configure(config)
+            arguments.append(f"--config.file={self.config_file}")
+        self.process = Process(arguments, prefix=prefix)
+        started = self.process.wait_for_line(r"listening on (127\.0\.0\.1:\d+)", timeout=20)
+        self.address = started.group(1)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])
+
+    def configure(self, config: str | dict) -> None:
+        """Writes the configuration file; a running tacho sees it when it is told to reload."""
+        self.config_file.write_text(config if isinstance(config, str) else yaml.safe_dump(config))
+
+    def http(self, path: str, **options):
+        return net.http(self.address, path, **options)
+
+    def text(self, accept: str = TEXT) -> str:
+        status, _, body = self.http("/metrics", headers={"Accept": accept})
+        if status != 200:
+            raise OSError(f"/metrics answered {status}: {body[:200]!r}")
+        return body.decode()
+
+    def scrape(self) -> Samples:
+        return Samples.parse(self.text())
+
+    def scrape_openmetrics(self) -> Samples:
+        return Samples.parse(self.text(OPENMETRICS), openmetrics=True)
+
+    def targets(self):
+        return json.loads(self.http("/targets")[2])
+
+    def requests(self, name: str) -> int:
+        return int(self.scrape().get("tacho_requests_total", target=name))
+
+    def wait_for_target(self, name: str, timeout: float = 5) -> None:
+        wait_until(lambda: self.scrape().has("tacho_requests_total", target=name), timeout, f"series of target {name}")
+
+    def settled(self, name: str, timeout: float = 5) -> Samples:
+        """A scrape after which the target's counters no longer move.
+
+        A client has its reply a moment before the kernel reports the send to tacho: the call has not returned yet.
+        """
+        def moving(samples: Samples):
+            return [
+                samples.sum("tacho_requests_total", target=name),
+                samples.sum("tacho_socket_operations_total", target=name),
+            ]
+
+        deadline = time.monotonic() + timeout
+        last = self.scrape()
+        while True:
+            time.sleep(0.05)
+            now = self.scrape()
+            if moving(now) == moving(last):
+                return now
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"counters of {name} still move: {moving(last)} → {moving(now)}")
+            last = now
+
+    @contextlib.contextmanager
+    def watch(self, name: str):
+        """Yields a Change of the target that is filled in when the block ends and the counters stand still."""
+        self.wait_for_target(name)
+        change = Change(self.settled(name), Samples([]), name)
+        yield change
+        change.after = self.settled(name)
+
+    def reload(self, by_signal: bool = False) -> int | None:
+        """Asks to read the configuration again. By HTTP: waits and returns the status."""
+        if by_signal:
+            self.process.signal(signal.SIGHUP)
+            return None
+        return self.http("/-/reload", method="POST")[0]
+
+    def descriptors(self) -> list[str]:
+        """What its open file descriptors refer to."""
+        found = []
+        for entry in os.listdir(f"/proc/{self.pid}/fd"):
+            with contextlib.suppress(FileNotFoundError):
+                found.append(os.readlink(f"/proc/{self.pid}/fd/{entry}"))
+        return found
+
+    def resident_bytes(self) -> int:
+        for line in pathlib.Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+        raise ValueError("no VmRSS")
+
+    def kill(self) -> None:
+        """SIGKILL: no chance to clean up."""
+        self.process.signal(signal.SIGKILL)
+        self.process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        try:
+            self.process.__exit__(*error)
+        finally:
+            self._directory.cleanup()

@@ -1,0 +1,72 @@
+#include "config/units.h"
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <limits>
+#include <string>
+
+using std::chrono_literals::operator""h;
+using std::chrono_literals::operator""min;
+using std::chrono_literals::operator""s;
+using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""us;
+using std::chrono_literals::operator""ns;
+using tacho::config::Duration;
+using tacho::config::format_duration;
+using tacho::config::parse_duration;
+using tacho::config::parse_size;
+
+TEST_CASE("durations are read in every unit and as sums") {
+  CHECK(parse_duration("10s").value() == 10s);
+  CHECK(parse_duration("1m30s").value() == 90s);
+  CHECK(parse_duration("500ms").value() == 500ms);
+  CHECK(parse_duration("1h2m3s4ms5us6ns").value() == 1h + 2min + 3s + 4ms + 5us + 6ns);
+  CHECK(parse_duration("0s").value() == 0s);
+  CHECK(parse_duration("90m").value() == 90min);
+  CHECK(parse_duration("9223372036854775807ns").value() == Duration::max());
+}
+
+TEST_CASE("what is no duration is refused and named") {
+  const std::string text =
+      GENERATE("", "10", "s", "-1s", "+1s", "1.5s", "10 s", " 10s", "10s ", "10S", "10sec", "1s1m", "1s1s", "10s5", "1d", "∞",
+               "1e3s", "0x10s", "9223372036854775808ns", "99999999999999999999s", "2562048h");
+  CAPTURE(text);
+  const auto parsed = parse_duration(text);
+  REQUIRE_FALSE(parsed);
+  CHECK(parsed.error().message.starts_with("'" + text + "' "));
+  CHECK(parsed.error().message.find("units are h, m, s, ms, us, ns") != std::string::npos);
+}
+
+TEST_CASE("messages tell a missing unit from an unknown one and from a number too large") {
+  CHECK(parse_duration("10").error().message.find("has no unit") != std::string::npos);
+  CHECK(parse_duration("10d").error().message.find("unknown unit") != std::string::npos);
+  CHECK(parse_duration("2562048h").error().message.find("too large") != std::string::npos);
+}
+
+TEST_CASE("a formatted duration is read back as the same") {
+  for (const Duration duration :
+       std::initializer_list<Duration>{0s, 1ns, 999us, 10ms, 1s, 90s, 1h, 25h + 1ns, Duration::max()}) {
+    CHECK(parse_duration(format_duration(duration)).value() == duration);
+  }
+  CHECK(format_duration(90s) == "1m30s");
+  CHECK(format_duration(0s) == "0s");
+  CHECK(format_duration(1500ms) == "1s500ms");
+}
+
+TEST_CASE("sizes are read in powers of 1024") {
+  CHECK(parse_size("0B").value() == 0);
+  CHECK(parse_size("4096B").value() == 4096);
+  CHECK(parse_size("64KiB").value() == 65536);
+  CHECK(parse_size("16MiB").value() == 16777216);
+  CHECK(parse_size("1GiB512MiB").value() == 1610612736);
+  CHECK(parse_size("2TiB").value() == 2199023255552);
+  CHECK(parse_size("18446744073709551615B").value() == std::numeric_limits<std::uint64_t>::max());
+}
+
+TEST_CASE("what is no size is refused") {
+  const std::string text = GENERATE("", "16", "16MB", "16 MiB", "-1B", "1.5GiB", "1B1KiB", "16777216TiB");
+  CAPTURE(text);
+  const auto parsed = parse_size(text);
+  REQUIRE_FALSE(parsed);
+  CHECK(parsed.error().message.starts_with("'" + text + "' "));
+}

@@ -1,0 +1,285 @@
+#include "metrics/window.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
+
+#include "unit/metrics/traffic.h"
+
+namespace tacho::metrics {
+namespace {
+
+using namespace std::chrono_literals;
+using test::kSecond;
+using test::Traffic;
+
+double mean(const std::vector<double>& x) {
+  return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
+}
+
+double variance(const std::vector<double>& x) {
+  const double m = mean(x);
+  return std::accumulate(x.begin(), x.end(), 0.0, [m](double sum, double v) { return sum + (v - m) * (v - m); }) /
+         static_cast<double>(x.size());
+}
+
+void sample_every_second(Window& window, const Traffic& traffic, std::int64_t from, std::int64_t to) {
+  for (std::int64_t t = from; t <= to; t += kSecond) {
+    window.push(traffic.counters_at(t));
+  }
+}
+
+TEST_CASE("no sample, one sample, nothing sent: all zero") {
+  Window window(10s);
+  const auto all_zero = [&] {
+    return window.observed_rps() == 0 && window.variance(Direction::send) == 0 && window.cv2(Direction::receive) == 0 &&
+           window.poll_mean() == 0 && window.few_samples();
+  };
+  CHECK(all_zero());
+  WindowSample sample;
+  sample.direction[0] = {5000, 5000, 4999, 0, 4'999'000'000, 0, 5'000'000'000'000'000};
+  sample.poll_calls = 7;
+  sample.poll_ns = 12345;
+  window.push(sample);
+  CHECK(all_zero());
+  sample.time_ns = kSecond;
+  window.push(sample);
+  CHECK(all_zero());
+}
+
+TEST_CASE("rate, variance and cv2 of a busy Poisson server over the window") {
+  std::mt19937_64 random(12);
+  Traffic traffic;
+  traffic.send_poisson(random, 0, 30 * kSecond, 700);
+  traffic.receives = traffic.sends;
+  for (std::int64_t& t : traffic.receives) {
+    t = t / 3 + 20 * kSecond - t % 1000;
+  }
+  std::ranges::sort(traffic.receives);
+  Window window(10s);
+  for (std::int64_t now = 0; now <= 29 * kSecond; now += kSecond) {
+    window.push(traffic.counters_at(now));
+    const std::int64_t from = std::max<std::int64_t>(now - 10 * kSecond, 0);
+    const std::vector<double> sent = test::intervals(traffic.sends, from, now);
+    const std::vector<double> received = test::intervals(traffic.receives, from, now);
+    if (sent.size() < 2048 || received.empty()) {
+      continue;
+    }
+    CHECK(window.observed_rps() == Approx(test::naive_rps(traffic.sends, from, now)).epsilon(1e-12));
+    CHECK(window.variance(Direction::send) == Approx(variance(sent)).epsilon(1e-9));
+    CHECK(window.cv2(Direction::send) == Approx(variance(sent) / mean(sent) / mean(sent)).epsilon(1e-9));
+    CHECK(window.variance(Direction::receive) == Approx(variance(received)).epsilon(1e-9));
+    CHECK(window.cv2(Direction::receive) == Approx(variance(received) / mean(received) / mean(received)).epsilon(1e-9));
+    CHECK_FALSE(window.few_samples());
+  }
+  CHECK(window.observed_rps() == Approx(700).epsilon(0.05));
+  CHECK(window.cv2(Direction::send) == Approx(1).epsilon(0.1));
+}
+
+TEST_CASE("a slow server: the last 2048 sends, whichever is longer") {
+  std::mt19937_64 random(13);
+  Traffic traffic;
+  traffic.send_poisson(random, 0, 1000 * kSecond, 20);
+  Window window(10s);
+  for (std::int64_t now = 0; now < 1000 * kSecond; now += kSecond) {
+    window.push(traffic.counters_at(now));
+    const auto sent = static_cast<std::size_t>(std::ranges::upper_bound(traffic.sends, now) - traffic.sends.begin());
+    if (sent < 2) {
+      continue;
+    }
+    CAPTURE(now);
+    // Somewhere between exactly 2048 sends and a tenth of their time more; before that everything there is.
+    const std::size_t least = sent > 2048 ? sent - 2048 : 0;
+    const std::int64_t latest = least == 0 ? 0 : traffic.sends[least];
+    const std::int64_t earliest = std::max<std::int64_t>(latest - (now - latest) / 8 - 2 * kSecond, 0);
+    bool found = false;
+    for (std::int64_t from = earliest / kSecond * kSecond; from <= latest && !found; from += kSecond) {
+      found = window.observed_rps() == Approx(test::naive_rps(traffic.sends, from, now)).epsilon(1e-12);
+    }
+    const bool sending = !test::intervals(traffic.sends, now - 10 * kSecond, now).empty();
+    REQUIRE(found == sending);
+    REQUIRE(window.few_samples() == (sent <= 2048 || window.observed_rps() == 0 ||
+                                     test::intervals(traffic.sends, now - 10 * kSecond, now).size() < 100));
+  }
+}
+
+TEST_CASE("idle gaps count for the rate, not for the variance; silence in the window is 0") {
+  Traffic traffic;
+  for (std::int64_t burst = 0; burst < 4; ++burst) {
+    for (std::int64_t i = 0; i < 50; ++i) {
+      traffic.sends.push_back(burst * 30 * kSecond + i * 1'000'000);
+    }
+  }
+  Window window(10s);
+  sample_every_second(window, traffic, 0, 31 * kSecond);
+  CHECK(window.observed_rps() == Approx(99 / 30.049).epsilon(1e-12));
+  CHECK(window.variance(Direction::send) == 0);
+  CHECK(window.cv2(Direction::send) == 0);
+  CHECK(window.few_samples());
+  sample_every_second(window, traffic, 32 * kSecond, 45 * kSecond);
+  CHECK(window.observed_rps() == 0);
+  sample_every_second(window, traffic, 46 * kSecond, 61 * kSecond);
+  CHECK(window.observed_rps() == Approx(149 / 60.049).epsilon(1e-12));
+}
+
+TEST_CASE("the sampler's jitter does not make the window one sample longer") {
+  Traffic traffic;
+  for (std::int64_t t = 0; t < 40 * kSecond; t += 1'000'000) {
+    traffic.waits.emplace_back(t, t + 500'000);
+  }
+  std::mt19937_64 random(14);
+  Window window(10s);
+  for (std::int64_t i = 0; i < 30; ++i) {
+    window.push(traffic.counters_at(i * kSecond + static_cast<std::int64_t>(random() % 20'000'000)));
+    CHECK(window.memory() <= 12 * sizeof(WindowSample) + SendHistory::kCapacity * sizeof(SendPoint));
+  }
+}
+
+TEST_CASE("poll mean: completed calls and waits in progress") {
+  Window window(10s);
+  Traffic traffic;
+  SECTION("short waits") {
+    for (std::int64_t t = 0; t < 20 * kSecond; t += 10'000'000) {
+      traffic.waits.emplace_back(t, t + 4'000'000);
+    }
+    sample_every_second(window, traffic, 0, 15 * kSecond);
+    CHECK(window.poll_mean() == Approx(0.004).epsilon(0.01));
+  }
+  SECTION("one waiter throughout: the window's length") {
+    traffic.waits.emplace_back(0, 1000 * kSecond);
+    sample_every_second(window, traffic, 0, 3 * kSecond);
+    CHECK(window.poll_mean() == Approx(3));
+    sample_every_second(window, traffic, 4 * kSecond, 50 * kSecond);
+    CHECK(window.poll_mean() == Approx(10));
+  }
+  SECTION("eight waiters throughout, whether or not one more call starts") {
+    for (int i = 0; i < 8; ++i) {
+      traffic.waits.emplace_back(0, 1000 * kSecond);
+    }
+    sample_every_second(window, traffic, 0, 20 * kSecond);
+    CHECK(window.poll_mean() == Approx(10));
+    traffic.waits.emplace_back(21 * kSecond, 21 * kSecond);
+    sample_every_second(window, traffic, 21 * kSecond, 25 * kSecond);
+    CHECK(window.poll_mean() == Approx(10));
+  }
+  SECTION("one waits throughout, one ends half-way") {
+    traffic.waits = {{0, 1000 * kSecond}, {0, 15 * kSecond}};
+    sample_every_second(window, traffic, 0, 20 * kSecond);
+    CHECK(window.poll_mean() == Approx(7.5));
+  }
+  SECTION("a wait that ended early in the window") {
+    traffic.waits = {{0, 12 * kSecond}};
+    sample_every_second(window, traffic, 0, 20 * kSecond);
+    CHECK(window.poll_mean() == Approx(2));
+    sample_every_second(window, traffic, 21 * kSecond, 40 * kSecond);
+    CHECK(window.poll_mean() == 0);
+  }
+  SECTION("the elapsed part read a little late") {
+    WindowSample sample;
+    sample.poll_calls = 1;
+    window.push(sample);
+    sample.time_ns = 10 * kSecond;
+    sample.poll_ns = 10'000'500'000;
+    window.push(sample);
+    CHECK(window.poll_mean() == Approx(10.0005));
+  }
+  SECTION("counters that were estimated too high fall a little") {
+    WindowSample sample;
+    sample.poll_calls = 3;
+    sample.poll_ns = 1000;
+    window.push(sample);
+    sample = {kSecond, {}, 2, 900};
+    window.push(sample);
+    CHECK(window.poll_mean() == 0);
+  }
+}
+
+TEST_CASE("a reset or time going backwards starts anew") {
+  std::mt19937_64 random(15);
+  Traffic traffic;
+  traffic.send_poisson(random, 0, 40 * kSecond, 1000);
+  Window window(10s);
+  sample_every_second(window, traffic, 0, 20 * kSecond);
+  REQUIRE(window.observed_rps() == Approx(1000).epsilon(0.05));
+  SECTION("counters") {
+    window.push({21 * kSecond, {}, 0, 0});
+    CHECK(window.observed_rps() == 0);
+    Traffic fresh;
+    fresh.send_poisson(random, 21 * kSecond, 30 * kSecond, 300);
+    sample_every_second(window, fresh, 22 * kSecond, 29 * kSecond);
+    CHECK(window.observed_rps() == Approx(test::naive_rps(fresh.sends, 21 * kSecond, 29 * kSecond)).epsilon(1e-12));
+  }
+  SECTION("time") {
+    window.push(traffic.counters_at(10 * kSecond));
+    CHECK(window.observed_rps() == 0);
+    sample_every_second(window, traffic, 11 * kSecond, 15 * kSecond);
+    CHECK(window.observed_rps() == Approx(test::naive_rps(traffic.sends, 10 * kSecond, 15 * kSecond)).epsilon(1e-12));
+  }
+  SECTION("the same time again") {
+    window.push(traffic.counters_at(20 * kSecond));
+    CHECK(window.observed_rps() == Approx(test::naive_rps(traffic.sends, 10 * kSecond, 20 * kSecond)).epsilon(1e-12));
+  }
+  SECTION("suspended for eight hours") {
+    WindowSample later = traffic.counters_at(20 * kSecond);
+    later.time_ns += 8 * 3600 * kSecond;
+    ++later.direction[0].operations;
+    ++later.direction[0].idle_gaps;
+    later.direction[0].idle_gap_ns += static_cast<std::uint64_t>(8 * 3600 * kSecond);
+    window.push(later);
+    CHECK(window.observed_rps() == Approx(1 / (8 * 3600.0)));
+    CHECK(window.variance(Direction::send) == 0);
+    CHECK(window.few_samples());
+  }
+}
+
+TEST_CASE("a long window sampled often stays small and close to its length") {
+  Window window(300s);
+  Traffic traffic;
+  for (std::int64_t t = 0; t < 2000; ++t) {
+    WindowSample sample;
+    sample.time_ns = t * kSecond;
+    sample.direction[0].operations = static_cast<std::uint64_t>(t * t);
+    sample.direction[0].intervals = static_cast<std::uint64_t>(t * t);
+    sample.direction[0].interval_ns = t * kSecond;
+    window.push(sample);
+    REQUIRE(window.memory() <= 12 * 1024);
+    if (t > 400) {
+      // Between t - w and t there were t² − (t−w)² intervals in w seconds: 2t − w a second.
+      const double width = 2 * static_cast<double>(t) - window.observed_rps();
+      REQUIRE(width == Approx(300).margin(300.0 / 48));
+    }
+  }
+}
+
+TEST_CASE("any samples give finite results that are not negative") {
+  std::mt19937_64 random(16);
+  const auto any = [&] { return random() >> (random() % 64); };
+  std::size_t wrong = 0;
+  for (int round = 0; round < 300; ++round) {
+    Window window(std::chrono::nanoseconds(static_cast<std::int64_t>(any() >> 1)));
+    WindowSample sample;
+    for (int i = 0; i < 100; ++i) {
+      sample.time_ns += static_cast<std::int64_t>(any() >> 8) - (random() % 9 == 0 ? kSecond : 0);
+      for (Moments& moments : sample.direction) {
+        moments += {any(), any(), any() >> 20, any() >> 20, static_cast<std::int64_t>(any()) >> 8, any() >> 20, any()};
+      }
+      sample.poll_calls = random() % 5 == 0 ? any() : sample.poll_calls + any() % 100;
+      sample.poll_ns = random() % 5 == 0 ? any() : sample.poll_ns + any() % 1000;
+      window.push(sample);
+      for (const double x :
+           {window.observed_rps(), window.poll_mean(), window.variance(Direction::send),
+            window.variance(Direction::receive), window.cv2(Direction::send), window.cv2(Direction::receive)}) {
+        wrong += std::isfinite(x) && x >= 0 ? 0U : 1U;
+      }
+      if (sample.time_ns > (std::int64_t{1} << 61)) {
+        sample.time_ns = 0;
+      }
+    }
+  }
+  CHECK(wrong == 0);
+}
+
+}  // namespace
+}  // namespace tacho::metrics
