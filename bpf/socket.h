@@ -41,13 +41,11 @@ struct socket_moments {
 /* One shard of a target's block (lib/accumulate.bpf.h). */
 struct socket_shard {
 	struct socket_moments moments[TACHO_DIRECTIONS];
-	struct duration_histogram queue;
+	struct duration_histogram queue;    /* its count is that of turns opened */
 	struct duration_histogram service;
-	struct duration_histogram duration;
+	struct duration_histogram duration; /* its count is that of requests answered */
 	struct duration_histogram reply;
 	struct duration_histogram accept_wait;
-	__u64 turns_opened;
-	__u64 requests;
 	__u64 unanswered;
 	__u64 overlapped_turns; /* data was waiting unread when the reply went out */
 	__u64 connections_opened[2]; /* server, client */

@@ -70,6 +70,8 @@ struct socket {
 
 struct tcp_sock {
 	u32 write_seq;
+	u32 snd_nxt;
+	u64 tcp_clock_cache;
 };
 
 struct file {

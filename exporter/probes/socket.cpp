@@ -7,6 +7,8 @@
 
 #include "kernel/iterator.h"
 #include "probes/bracket.h"
+#include "metrics/buckets.h"
+#include "probes/histogram_decode.h"
 #include "probes/load.h"
 #include "probes/socket_decode.h"
 #include "probes/target_blocks.h"
@@ -80,14 +82,16 @@ class SocketProbe final : public Probe {
 
   void count(std::uint32_t index, ConditionCounters& counters) override {
     for_each_shard(index, [&counters](const socket_shard& shard) {
-      counters.requests += load(shard.requests);
+      metrics::Histogram duration;
+      add_histogram(duration, shard.duration);
+      counters.requests += metrics::total(duration);
       counters.overlapped += load(shard.overlapped_turns);
     });
   }
 
   void summarize(std::uint32_t index, Summary& summary) override {
     const SocketSnapshot s = snapshot(index);
-    summary.requests = s.requests;
+    summary.requests = requests(s);
     summary.duration = s.duration;
     summary.queue = s.queue;
     summary.in_flight = in_flight(s);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "metrics/buckets.h"
 #include "probes/bracket.h"
 #include "probes/histogram_decode.h"
 
@@ -100,9 +101,7 @@ void add_shard(SocketSnapshot& s, const socket_shard& shard) {
     s.moments[d] += read_moments(shard.moments[d]);
   }
   // Completions before beginnings, so that the difference is never negative for long.
-  s.requests += load(shard.requests);
   s.unanswered += load(shard.unanswered);
-  s.turns_opened += load(shard.turns_opened);
   s.overlapped_turns += load(shard.overlapped_turns);
   add_histogram(s.duration, shard.duration);
   add_histogram(s.service, shard.service);
@@ -115,7 +114,9 @@ void add_shard(SocketSnapshot& s, const socket_shard& shard) {
   }
 }
 
-std::uint64_t in_flight(const SocketSnapshot& s) { return excess(s.turns_opened, s.requests + s.unanswered); }
+std::uint64_t requests(const SocketSnapshot& s) { return metrics::total(s.duration); }
+
+std::uint64_t in_flight(const SocketSnapshot& s) { return excess(metrics::total(s.queue), requests(s) + s.unanswered); }
 
 std::uint64_t active_connections(const SocketSnapshot& s, socket_role role) {
   const std::size_t index = role == TACHO_ROLE_CLIENT ? 1 : 0;
@@ -139,7 +140,7 @@ void decode(const SocketSnapshot& s, const metrics::Window& window, metrics::Row
   row.values.push_back(Value::number(window.observed_rps()));
   each([&window](const Moments&, Direction d) { return Value::number(window.variance(d)); });
   each([&window](const Moments&, Direction d) { return Value::number(window.cv2(d)); });
-  row.values.push_back(Value::count(s.requests));
+  row.values.push_back(Value::count(requests(s)));
   row.histograms.insert(row.histograms.end(), {s.duration, s.queue, s.service, s.reply});
   row.values.push_back(Value::count(in_flight(s)));
   row.values.push_back(Value::count(s.unanswered));

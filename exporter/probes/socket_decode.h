@@ -20,8 +20,6 @@ struct SocketSnapshot {
   metrics::Histogram duration;
   metrics::Histogram reply;
   metrics::Histogram accept_wait;
-  std::uint64_t turns_opened = 0;
-  std::uint64_t requests = 0;
   std::uint64_t unanswered = 0;
   std::uint64_t overlapped_turns = 0;
   std::array<std::uint64_t, 2> connections_opened{};  ///< server, client
@@ -36,6 +34,8 @@ metrics::Moments read_moments(const socket_moments& moments);
 
 std::span<const metrics::Family> socket_families();
 
+/// Turns completed so far.
+std::uint64_t requests(const SocketSnapshot& snapshot);
 /// Turns that are open now.
 std::uint64_t in_flight(const SocketSnapshot& snapshot);
 /// @param role TACHO_ROLE_SERVER or TACHO_ROLE_CLIENT

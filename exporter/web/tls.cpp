@@ -4,8 +4,7 @@
 #include <openssl/pem.h>
 
 #include <array>
-#include <fstream>
-#include <sstream>
+#include <cerrno>
 #include <string_view>
 #include <utility>
 
@@ -41,18 +40,12 @@ std::string place(const Pem& pem, const std::string& key) {
 }
 
 Result<Bio> open_pem(const Pem& pem, const std::string& where) {
-  std::string text = pem.text;
-  if (!pem.file.empty()) {
-    std::ifstream stream(pem.file, std::ios::binary);
-    std::ostringstream content;
-    if (!stream || !(content << stream.rdbuf())) {
-      return fail_errno("cannot read " + where, errno == 0 ? EIO : errno);
-    }
-    text = content.str();
-  }
-  Bio bio(BIO_new(BIO_s_mem()));
-  if (!bio || BIO_write(bio.get(), text.data(), static_cast<int>(text.size())) != static_cast<int>(text.size())) {
-    return ssl_failure(where);
+  Bio bio(pem.file.empty() ? BIO_new_mem_buf(pem.text.data(), static_cast<int>(pem.text.size()))
+                           : BIO_new_file(pem.file.c_str(), "r"));
+  if (!bio) {
+    const int code = errno;
+    ERR_clear_error();
+    return fail_errno("cannot read " + where, code);
   }
   return bio;
 }
