@@ -17,6 +17,8 @@ enum socket_role {
 	TACHO_ROLE_LISTENER,
 	TACHO_ROLE_SERVER,
 	TACHO_ROLE_CLIENT,
+	TACHO_ROLE_DATAGRAM_SERVER,
+	TACHO_ROLE_DATAGRAM_CLIENT,
 	TACHO_ROLE_OTHER,   /* operations count, turns do not */
 	TACHO_ROLE_IGNORED, /* a server socket on a port that the target does not name */
 };
@@ -41,12 +43,14 @@ struct socket_moments {
 /* One shard of a target's block (lib/accumulate.bpf.h). */
 struct socket_shard {
 	struct socket_moments moments[TACHO_DIRECTIONS];
-	struct duration_histogram queue;    /* its count is that of turns opened */
+	struct duration_histogram queue; /* its count is that of turns opened */
 	struct duration_histogram service;
 	struct duration_histogram duration; /* its count is that of requests answered */
 	struct duration_histogram reply;
 	struct duration_histogram accept_wait;
 	__u64 unanswered;
+	__u64 handshakes; /* turns of TLS handshakes, which are in none of the histograms */
+	__u64 dismissed;  /* turns opened that were no requests after all */
 	__u64 overlapped_turns; /* data was waiting unread when the reply went out */
 	__u64 connections_opened[2]; /* server, client */
 	__u64 connections_closed[2];
@@ -58,8 +62,11 @@ struct socket_chain {
 	__u64 pad[7];
 };
 
+/* One element per target index. */
 struct socket_chains {
 	struct socket_chain direction[TACHO_DIRECTIONS];
+	__u32 peers; /* dependency slots that were asked for */
+	__u32 pad[15];
 };
 
 /* A TCP port somebody listens on: tells server sockets from client sockets where their birth was not seen. */
@@ -67,4 +74,26 @@ struct listening_port {
 	__u32 network; /* inode number of the network namespace */
 	__u16 port;    /* host order */
 	__u16 pad;
+};
+
+#define TACHO_PEER_ADDRESS 108
+
+/* Whom a target calls. */
+struct peer_address {
+	__u16 family; /* AF_INET, AF_INET6, AF_UNIX; 0: not known */
+	__u16 port;   /* host order */
+	__u8 address[TACHO_PEER_ADDRESS]; /* 4 or 16 bytes, or a path; the first byte of an abstract one is NUL */
+};
+
+struct peer_key {
+	__u32 index; /* of the target */
+	__u32 epoch;
+	struct peer_address peer;
+};
+
+/* Calls to one peer: an element of a target's array in map `dependency_blocks`. Element 0 is all peers beyond max_peers. */
+struct dependency {
+	struct duration_histogram duration; /* its count is that of calls */
+	struct peer_address peer;	    /* family is written last */
+	__u32 pad;
 };

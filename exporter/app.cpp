@@ -45,6 +45,7 @@ Result<void> App::load_probes(bool attach, std::vector<std::unique_ptr<probes::P
   const probes::Environment environment{.targets = targets_object_.get(),
                                         .shards = kernel::shard_layout(kernel::possible_cpus()),
                                         .indices = table_.indices(),
+                                        .max_peers = config_.limits.max_peers,
                                         .btf_path = cli_.btf_file,
                                         .attach = attach};
   for (const probes::Entry& entry : probes::registry()) {
@@ -137,6 +138,9 @@ void App::warn_of_restart(const config::Config& config) const {
   std::vector<std::string> keys;
   if (differs([](const config::Config& c) { return c.limits.max_targets; })) {
     keys.emplace_back("limits.max_targets");
+  }
+  if (differs([](const config::Config& c) { return c.limits.max_peers; })) {
+    keys.emplace_back("limits.max_peers");
   }
   if (differs([](const config::Config& c) { return c.run_statistics; })) {
     keys.emplace_back("run_statistics");

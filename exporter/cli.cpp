@@ -1,7 +1,6 @@
 #include "cli.h"
 
 #include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <array>
 #include <map>
@@ -71,7 +70,8 @@ std::optional<ExitNow> check_unknown(const CLI::App& app) {
     flags.push_back("--" + option->get_single_name());
   }
   const std::vector<std::string_view> flag_views(flags.begin(), flags.end());
-  const auto flag = std::ranges::find_if(unknown, [](const std::string& word) { return word.starts_with('-') && word != "--"; });
+  const auto flag =
+      std::ranges::find_if(unknown, [](const std::string& word) { return word.starts_with('-') && word != "--"; });
   if (flag != unknown.end()) {
     const std::string name = flag->substr(0, flag->find('='));
     return refuse("unknown flag " + printable(name) + did_you_mean(name, flag_views));
@@ -102,7 +102,8 @@ std::variant<Cli, ExitNow> parse_cli(std::span<const char* const> arguments) {
   Cli cli;
   std::string level = "info";
   std::string format = "text";
-  CLI::App app{"tacho counts from the kernel what every server on this machine answers, and how long it takes.", "tacho"};
+  CLI::App app{"tacho counts from the kernel what every server on this machine answers, and how long it takes.",
+               "tacho"};
   app.footer(std::string(kFooter));
   app.set_help_flag("-h,--help", "Print this text");
   app.set_version_flag("--version", "tacho " + std::string(version()), "Print the version");
@@ -114,9 +115,12 @@ std::variant<Cli, ExitNow> parse_cli(std::span<const char* const> arguments) {
       ->type_name("ADDRESS")
       ->allow_extra_args(false)
       ->capture_default_str();
-  app.add_option("--web.config.file", cli.web_config_file, "TLS and authentication, as in the Prometheus exporter-toolkit")
+  app.add_option("--web.config.file", cli.web_config_file,
+                 "TLS and authentication, as in the Prometheus exporter-toolkit")
       ->type_name("FILE");
-  app.add_option("--web.telemetry-path", cli.telemetry_path, "Path of the metrics")->type_name("PATH")->capture_default_str();
+  app.add_option("--web.telemetry-path", cli.telemetry_path, "Path of the metrics")
+      ->type_name("PATH")
+      ->capture_default_str();
   app.add_option("--log.level", level, "debug, info, warn or error")
       ->type_name("LEVEL")
       ->check(CLI::IsMember(kLevels).description(""))
@@ -126,8 +130,10 @@ std::variant<Cli, ExitNow> parse_cli(std::span<const char* const> arguments) {
       ->check(CLI::IsMember(kFormats).description(""))
       ->capture_default_str();
   app.add_option("--path.procfs", cli.procfs, "Where procfs is mounted")->type_name("DIR")->capture_default_str();
-  app.add_option("--path.cgroupfs", cli.cgroupfs, "Where cgroup v2 is mounted; none: found in mountinfo")->type_name("DIR");
-  app.add_option("--btf.path", cli.btf_file, "BTF of the running kernel; none: /sys/kernel/btf/vmlinux")->type_name("FILE");
+  app.add_option("--path.cgroupfs", cli.cgroupfs, "Where cgroup v2 is mounted; none: found in mountinfo")
+      ->type_name("DIR");
+  app.add_option("--btf.path", cli.btf_file, "BTF of the running kernel; none: /sys/kernel/btf/vmlinux")
+      ->type_name("FILE");
   for (const auto& [name, command, help] : kCommands) {
     auto* subcommand = app.add_subcommand(std::string(name), std::string(help));
     subcommand->set_help_flag();  // --help after a command falls through to the program's

@@ -21,9 +21,9 @@ struct Cli {
   enum class Command : std::uint8_t { serve, check, plan, once };
 
   Command command = Command::serve;
-  std::string config_file;                              ///< empty: the default configuration
+  std::string config_file;                             ///< empty: the default configuration
   std::vector<std::string> listen_addresses{":9435"};  ///< as given; the web server understands them
-  std::string web_config_file;                          ///< empty: plain HTTP, no authentication
+  std::string web_config_file;                         ///< empty: plain HTTP, no authentication
   std::string telemetry_path = "/metrics";
   LogLevel log_level = LogLevel::info;
   LogFormat log_format = LogFormat::text;
@@ -42,9 +42,8 @@ struct ExitNow {
 /// `arguments` are those of main(), the program's name first. Prints nothing and ends nothing.
 std::variant<Cli, ExitNow> parse_cli(std::span<const char* const> arguments);
 
-/// `tacho check`: loads the files that --config.file and --web.config.file name, prints to `err` all that is wrong with them
-/// and to `out` one line for each with which nothing is.
-/// Needs no privilege. Returns kExitOk or kExitUsage.
+/// `tacho check`: loads the files that --config.file and --web.config.file name, prints to `err` all that is wrong with
+/// them and to `out` one line for each with which nothing is. Needs no privilege. Returns kExitOk or kExitUsage.
 int run_check(const Cli& cli, std::ostream& out, std::ostream& err);
 
 }  // namespace tacho

@@ -20,6 +20,7 @@ typedef __s64 s64;
 #define __VMLINUX_H__
 
 #include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
@@ -55,9 +56,33 @@ struct sock_common {
 };
 
 struct socket;
+struct sk_buff;
+
+struct sk_buff_head {
+	struct sk_buff *next;
+	struct sk_buff *prev;
+	u32 qlen;
+};
+
+struct cgroup;
+
+struct sock_cgroup_data {
+	struct cgroup *cgroup;
+};
+
+struct upid {
+	int nr;
+};
+
+struct pid {
+	struct upid numbers[1];
+};
 
 struct sock {
 	struct sock_common __sk_common;
+	struct sk_buff_head sk_receive_queue;
+	struct sock_cgroup_data sk_cgrp_data;
+	struct pid *sk_peer_pid;
 	unsigned char sk_shutdown;
 	u16 sk_type;
 	u16 sk_protocol;
@@ -74,6 +99,29 @@ struct tcp_sock {
 	u64 tcp_clock_cache;
 };
 
+struct sk_buff {
+	struct sock *sk;
+};
+
+struct sockaddr_un {
+	char sun_path[108];
+};
+
+struct unix_address {
+	int len;
+	struct sockaddr_un name[1];
+};
+
+struct unix_sock {
+	struct sock sk;
+	struct unix_address *addr;
+	struct sock *peer;
+};
+
+struct udp_sock {
+	struct sk_buff_head reader_queue;
+};
+
 struct file {
 	void *private_data;
 };
@@ -86,8 +134,6 @@ struct kernfs_node {
 struct cgroup_root {
 	int hierarchy_id;
 };
-
-struct cgroup;
 
 struct cgroup_subsys_state {
 	struct cgroup *cgroup;
@@ -173,6 +219,9 @@ enum {
 	AF_INET6 = 10,
 	SOCK_STREAM = 1,
 	SOCK_DGRAM = 2,
+	SOCK_SEQPACKET = 5,
+	IPPROTO_TCP = 6,
+	IPPROTO_UDP = 17,
 	MSG_PEEK = 0x2,
 	MSG_ERRQUEUE = 0x2000,
 	RCV_SHUTDOWN = 1,

@@ -8,5 +8,6 @@ enum loss_reason {
 	TACHO_LOST_RING_FULL,	 /* ring buffer full */
 	TACHO_LOST_MAP_FULL,	 /* hash map full */
 	TACHO_LOST_STALE_TARGET, /* a target's block was gone when its event came */
+	TACHO_LOST_PEER_OVERFLOW, /* a peer beyond max_peers: its calls are counted under `other` */
 	TACHO_LOSS_REASONS,
 };

@@ -56,7 +56,8 @@ class JsonFormatter final : public spdlog::formatter {
  public:
   void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& out) override {
     using Json = nlohmann::ordered_json;
-    const Json line = {{"time", timestamp(message.time)}, {"level", level_name(message.level)}, {"msg", payload(message)}};
+    const Json line = {
+        {"time", timestamp(message.time)}, {"level", level_name(message.level)}, {"msg", payload(message)}};
     // A message may quote bytes of a request or a path: what is not UTF-8 becomes U+FFFD instead of an exception.
     fmt::format_to(std::back_inserter(out), "{}\n", line.dump(-1, ' ', false, Json::error_handler_t::replace));
   }

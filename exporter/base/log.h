@@ -21,7 +21,8 @@ enum class LogFormat : std::uint8_t { text, json };
 /// `{"time":"2026-11-20T23:26:29.123Z","level":"warn","msg":"message"}`. Times are UTC.
 std::unique_ptr<spdlog::formatter> make_log_formatter(LogFormat format);
 
-/// Makes `sink` (none: stderr, unbuffered) the place where spdlog's free functions write. Call before other threads log.
+/// Makes `sink` (none: stderr, unbuffered) the place where spdlog's free functions write. Call before other threads
+/// log.
 void init_log(LogLevel level, LogFormat format, spdlog::sink_ptr sink = nullptr);
 
 /// Keeps a message that repeats from flooding the log: each key is logged at once, then at most once per interval, with

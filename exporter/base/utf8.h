@@ -6,11 +6,12 @@
 
 namespace tacho {
 
-/// Length in bytes (1 to 4) of the well-formed UTF-8 sequence that `text` starts with (RFC 3629: neither overlong forms nor
-/// surrogates); 0 if it starts with none.
+/// Length in bytes (1 to 4) of the well-formed UTF-8 sequence that `text` starts with (RFC 3629: neither overlong forms
+/// nor surrogates); 0 if it starts with none.
 std::size_t utf8_sequence(std::string_view text);
 
-/// `text` as one line fit for a terminal or a log: control characters and bytes that are not UTF-8 become \n, \t, \x1b …
+/// `text` as one line fit for a terminal or a log: control characters and bytes that are not UTF-8 become \n, \t, \x1b
+/// …
 std::string printable(std::string_view text);
 
 }  // namespace tacho

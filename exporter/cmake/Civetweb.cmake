@@ -89,16 +89,16 @@ function(civetweb_unpack tree)
       civetweb_apply_patch(${scratch} ${scratch}/debian/patches/${patch})
     endforeach()
   endif()
-  civetweb_apply_patch(${scratch} ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/civetweb-adopt.patch)
+  civetweb_apply_patch(${scratch} ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/civetweb/adopt.patch)
   file(RENAME ${scratch} ${tree})
 endfunction()
 
 # What the tree depends on is part of its name: a changed pin or patch makes another one.
-file(SHA256 ${CMAKE_CURRENT_LIST_DIR}/civetweb-adopt.patch civetweb_key)
+file(SHA256 ${CMAKE_CURRENT_LIST_DIR}/civetweb/adopt.patch civetweb_key)
 string(SHA256 civetweb_key "${civetweb_key} ${civetweb_debian_sha256} ${TACHO_CIVETWEB_SOURCE_DIR}")
 string(SUBSTRING ${civetweb_key} 0 12 civetweb_key)
 set(civetweb_tree ${PROJECT_BINARY_DIR}/civetweb-${civetweb_key})
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/civetweb-adopt.patch)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/civetweb/adopt.patch)
 if(TACHO_CIVETWEB_SOURCE_DIR AND NOT EXISTS ${TACHO_CIVETWEB_SOURCE_DIR}/src/civetweb.c)
   message(FATAL_ERROR "TACHO_CIVETWEB_SOURCE_DIR: ${TACHO_CIVETWEB_SOURCE_DIR}/src/civetweb.c does not exist")
 endif()
@@ -111,7 +111,9 @@ add_library(civetweb::civetweb ALIAS civetweb)
 target_include_directories(civetweb SYSTEM PUBLIC ${civetweb_tree}/include)
 target_compile_definitions(civetweb
   PUBLIC USE_IPV6 USE_X_DOM_SOCKET
-  PRIVATE OPENSSL_API_3_0 NO_SSL_DL NO_CGI NO_FILES NO_CACHING
+  PRIVATE OPENSSL_API_3_0 NO_SSL_DL NO_CGI NO_FILES NO_FILESYSTEMS NO_CACHING
+          MG_EXTERNAL_FUNCTION_log_access MG_EXTERNAL_FUNCTION_mg_cry_internal_impl
           SOCKET_TIMEOUT_QUANTUM=100)  # ms between two looks at the stop flag; bounds how long a stop takes
+target_include_directories(civetweb PRIVATE ${CMAKE_CURRENT_LIST_DIR}/civetweb)
 target_compile_options(civetweb PRIVATE -w)
 target_link_libraries(civetweb PRIVATE OpenSSL::SSL OpenSSL::Crypto Threads::Threads ${CMAKE_DL_LIBS})

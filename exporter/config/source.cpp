@@ -63,6 +63,8 @@ Source::Source(std::string_view text)
   for (std::size_t i = 0; i < text_.size(); ++i) {
     if (text_[i] == '\n') {
       line_starts_.push_back(i + 1);
+    } else if (is_continuation(text_[i])) {
+      continuations_.push_back(i);
     }
   }
 }
@@ -75,9 +77,12 @@ std::string_view Source::line(std::size_t index) const {
 
 Location Source::at(std::size_t line, std::size_t column) const {
   const std::size_t index = std::min(line, line_starts_.size() - 1);
-  const std::string_view before = this->line(index).substr(0, line == index ? column : std::string_view::npos);
-  return {.line = static_cast<int>(index + 1),
-          .column = 1 + static_cast<int>(std::ranges::count_if(before, [](char c) { return !is_continuation(c); }))};
+  const std::size_t length = this->line(index).size();
+  const std::size_t bytes = line == index ? std::min(column, length) : length;
+  // Searched, not counted: a file may be one long line, and every value in it has a place.
+  const auto until = [this](std::size_t offset) { return std::ranges::lower_bound(continuations_, offset); };
+  const auto continued = until(line_starts_[index] + bytes) - until(line_starts_[index]);
+  return {.line = static_cast<int>(index + 1), .column = 1 + static_cast<int>(bytes) - static_cast<int>(continued)};
 }
 
 bool check_source(const Source& source, Problems& problems) {

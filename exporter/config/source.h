@@ -27,6 +27,7 @@ class Source {
  private:
   std::string_view text_;
   std::vector<std::size_t> line_starts_;
+  std::vector<std::size_t> continuations_;  // offsets of UTF-8 continuation bytes: columns do not count them
 };
 
 /// Reports what the YAML library would take for something else without a word: bytes that are not UTF-8, control

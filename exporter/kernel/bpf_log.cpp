@@ -3,9 +3,10 @@
 #include <bpf/libbpf.h>
 #include <spdlog/spdlog.h>
 
-#include <array>
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
+#include <memory>
 #include <string_view>
 
 namespace tacho::kernel {
@@ -16,14 +17,17 @@ constexpr std::size_t kMaxCaptured = 64 * 1024;
 thread_local std::string* current_capture = nullptr;
 
 int print(libbpf_print_level level, const char* format, va_list arguments) {
-  std::array<char, 4096> buffer{};
-  const int length = std::vsnprintf(buffer.data(), buffer.size(), format, arguments);
+  // A verifier's log is one message of up to megabytes.
+  char* message = nullptr;
+  const int length = ::vasprintf(&message, format, arguments);
   if (length <= 0) {
     return 0;
   }
-  std::string_view text(buffer.data());
+  const std::unique_ptr<char, decltype(&std::free)> owner(message, std::free);
+  std::string_view text(message);
   if (level == LIBBPF_WARN && current_capture != nullptr && current_capture->size() < kMaxCaptured) {
-    current_capture->append(text);
+    // The end of a log says what is wrong.
+    current_capture->append(text.size() > kMaxCaptured ? text.substr(text.size() - kMaxCaptured) : text);
   }
   while (text.ends_with('\n')) {
     text.remove_suffix(1);
@@ -45,7 +49,8 @@ BpfLogCapture::~BpfLogCapture() { current_capture = outer_; }
 std::string BpfLogCapture::summary() const {
   std::string first;
   std::string verifier;
-  bool in_log = false;
+  bool in_log = text_.find("BEGIN PROG LOAD LOG") == std::string::npos &&
+                text_.find("END PROG LOAD LOG") != std::string::npos;
   std::string_view rest = text_;
   while (!rest.empty()) {
     const auto end = rest.find('\n');

@@ -21,6 +21,7 @@ struct Environment {
   const kernel::BpfObject* targets = nullptr;  ///< owner of the look-up maps
   kernel::ShardLayout shards;
   std::size_t indices = 0;  ///< of targets
+  std::uint32_t max_peers = 0;
   std::string btf_path;
   bool attach = true;
 };

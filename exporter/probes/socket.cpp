@@ -1,7 +1,6 @@
 #include "probes/socket.h"
 
 #include <bpf/bpf.h>
-#include <spdlog/spdlog.h>
 
 #include <bpf/socket.skel.h>
 
@@ -36,13 +35,14 @@ constexpr std::array kHooks{Hook{"state_change", kStateWays}, Hook{"data_ready",
                             Hook{"receive", kReceiveWays}, Hook{"send", kSendWays},
                             Hook{"older_sockets", kOlderWays}};
 
-constexpr std::array<std::string_view, 2> kBoundedMaps{"listening_ports", "socket_blocks"};
+constexpr std::array<std::string_view, 2> kBoundedMaps{"listening_ports", "dependency_slots"};
 
 class SocketProbe final : public Probe {
  public:
   SocketProbe(std::unique_ptr<kernel::BpfObject> object, const Environment& environment)
       : object_(std::move(object)),
-        blocks_("socket", object_->map("socket_blocks"), sizeof(socket_shard), environment.shards.shards()) {}
+        blocks_("socket", object_->map("socket_blocks"), sizeof(socket_shard), environment.shards.shards()),
+        dependencies_("dependency", object_->map("dependency_blocks"), sizeof(dependency), environment.max_peers + 1) {}
 
   [[nodiscard]] std::string_view name() const override { return "socket"; }
   [[nodiscard]] std::span<const metrics::Family> families() const override { return socket_families(); }
@@ -54,10 +54,17 @@ class SocketProbe final : public Probe {
     if (bpf_map_update_elem(object_->map("socket_chains"), &index, &none, BPF_ANY) != 0) {
       return fail_errno("cannot reset the intervals of a target");
     }
+    if (auto added = dependencies_.add(index); !added) {
+      return added;
+    }
     return blocks_.add(index);
   }
 
-  void remove_target(std::uint32_t index) override { blocks_.remove(index); }
+  void remove_target(std::uint32_t index) override {
+    blocks_.remove(index);
+    dependencies_.remove(index);
+    forget_peers(index);
+  }
 
   Result<void> adopt() override {
     for (const std::string_view pass : kOlder) {
@@ -99,10 +106,44 @@ class SocketProbe final : public Probe {
   }
 
   void read(std::uint32_t index, std::int64_t /*now_ns*/, const metrics::Window& window, metrics::Row& row) override {
-    decode(snapshot(index), window, row);
+    decode(snapshot(index), calls(index), window, row);
   }
 
  private:
+  /// Slots of the target's peers: the index may be used again, and room is limited.
+  void forget_peers(std::uint32_t index) {
+    const int map = object_->map("dependency_slots");
+    std::vector<peer_key> stale;
+    peer_key key{};
+    for (const peer_key* previous = nullptr; bpf_map_get_next_key(map, previous, &key) == 0; previous = &key) {
+      if (key.index == index) {
+        stale.push_back(key);
+      }
+    }
+    for (const peer_key& gone : stale) {
+      bpf_map_delete_elem(map, &gone);
+    }
+  }
+
+  [[nodiscard]] std::vector<DependencySnapshot> calls(std::uint32_t index) const {
+    std::vector<DependencySnapshot> all;
+    for (std::uint32_t slot = 0; slot < dependencies_.shards(); ++slot) {
+      const auto* entry = dependencies_.shard<dependency>(index, slot);
+      if (entry == nullptr) {
+        break;
+      }
+      DependencySnapshot snapshot;
+      add_histogram(snapshot.duration, entry->duration);
+      // A slot is named when its first connection is made; slot 0 has no name and is shown once it is used.
+      const bool named = __atomic_load_n(&entry->peer.family, __ATOMIC_ACQUIRE) != 0;
+      if (named || metrics::total(snapshot.duration) > 0) {
+        snapshot.peer = peer_name(entry->peer);
+        all.push_back(std::move(snapshot));
+      }
+    }
+    return all;
+  }
+
   [[nodiscard]] SocketSnapshot snapshot(std::uint32_t index) const {
     SocketSnapshot sum;
     for_each_shard(index, [&sum](const socket_shard& shard) { add_shard(sum, shard); });
@@ -120,7 +161,22 @@ class SocketProbe final : public Probe {
 
   std::unique_ptr<kernel::BpfObject> object_;
   TargetBlocks blocks_;
+  TargetBlocks dependencies_;
 };
+
+Result<void> set_up_dependencies(kernel::ObjectSetup& setup, const Environment& environment) {
+  if (auto done = setup.set_constant("max_peers", environment.max_peers); !done) {
+    return done;
+  }
+  const auto indices = static_cast<std::uint32_t>(environment.indices);
+  if (auto done = setup.set_max_entries("dependency_slots", indices * environment.max_peers); !done) {
+    return done;
+  }
+  if (auto done = setup.set_max_entries("dependency_blocks", indices); !done) {
+    return done;
+  }
+  return setup.set_inner_array("dependency_blocks", sizeof(dependency), environment.max_peers + 1);
+}
 
 }  // namespace
 
@@ -131,6 +187,9 @@ Result<std::unique_ptr<Probe>> load_socket_probe(const config::Config& config, c
                             environment, [&environment](kernel::ObjectSetup& setup) -> Result<void> {
                               const auto indices = static_cast<std::uint32_t>(environment.indices);
                               if (auto done = setup.set_max_entries("socket_chains", indices); !done) {
+                                return done;
+                              }
+                              if (auto done = set_up_dependencies(setup, environment); !done) {
                                 return done;
                               }
                               return set_up_blocks(setup, "socket_blocks", sizeof(socket_shard), environment);

@@ -1,6 +1,10 @@
 #include "probes/socket_decode.h"
 
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <cstring>
 
 #include "metrics/buckets.h"
 #include "probes/bracket.h"
@@ -64,6 +68,10 @@ constexpr std::array kFamilies{
     Family{"tacho_requests_unanswered_total", Type::counter, "", "Connections that ended with a request unanswered.",
            "",
            {}},
+    Family{"tacho_handshakes_total", Type::counter, "",
+           "Turns of TLS handshakes on server sockets, which are not among the requests.",
+           "",
+           {}},
     Family{"tacho_connections_total", Type::counter, "", "Connections accepted (server) and opened (client).", "role",
            kRoles},
     Family{"tacho_connections_active", Type::gauge, "", "Connections that are open now.", "role", kRoles},
@@ -71,7 +79,15 @@ constexpr std::array kFamilies{
            "From the establishment of a connection to the first read by the server, the client's own pause included.",
            "",
            {}},
+    Family{"tacho_dependency_calls_total", Type::counter, "",
+           "Calls answered to this target: turns on its client sockets, by peer (limits.max_peers, the rest is other).",
+           "peer",
+           {}},
+    Family{"tacho_dependency_duration_seconds", Type::histogram, "seconds",
+           "From the last send of a call to the first byte that comes back.", "peer", {}},
 };
+constexpr std::size_t kDependencyCalls = kFamilies.size() - 2;
+constexpr std::size_t kDependencyDuration = kFamilies.size() - 1;
 
 std::int64_t nanoseconds(std::uint64_t ns) { return static_cast<std::int64_t>(ns); }
 
@@ -102,6 +118,8 @@ void add_shard(SocketSnapshot& s, const socket_shard& shard) {
   }
   // Completions before beginnings, so that the difference is never negative for long.
   s.unanswered += load(shard.unanswered);
+  s.handshakes += load(shard.handshakes);
+  s.dismissed += load(shard.dismissed);
   s.overlapped_turns += load(shard.overlapped_turns);
   add_histogram(s.duration, shard.duration);
   add_histogram(s.service, shard.service);
@@ -114,16 +132,40 @@ void add_shard(SocketSnapshot& s, const socket_shard& shard) {
   }
 }
 
+std::string peer_name(const peer_address& peer) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  switch (peer.family) {
+    case AF_INET:
+      ::inet_ntop(AF_INET, &peer.address, text.data(), text.size());
+      return std::string(text.data()) + ":" + std::to_string(peer.port);
+    case AF_INET6:
+      ::inet_ntop(AF_INET6, &peer.address, text.data(), text.size());
+      return "[" + std::string(text.data()) + "]:" + std::to_string(peer.port);
+    case AF_UNIX: {
+      const auto* path = reinterpret_cast<const char*>(&peer.address);
+      if (*path != '\0') {
+        return "unix:" + std::string(path, ::strnlen(path, sizeof(peer.address)));
+      }
+      return "unix:@" + std::string(path + 1, ::strnlen(path + 1, sizeof(peer.address) - 1));
+    }
+    default:
+      return "other";
+  }
+}
+
 std::uint64_t requests(const SocketSnapshot& s) { return metrics::total(s.duration); }
 
-std::uint64_t in_flight(const SocketSnapshot& s) { return excess(metrics::total(s.queue), requests(s) + s.unanswered); }
+std::uint64_t in_flight(const SocketSnapshot& s) { 
+  return excess(metrics::total(s.queue), requests(s) + s.unanswered + s.dismissed);
+}
 
 std::uint64_t active_connections(const SocketSnapshot& s, socket_role role) {
   const std::size_t index = role == TACHO_ROLE_CLIENT ? 1 : 0;
   return excess(s.connections_opened.at(index), s.connections_closed.at(index));
 }
 
-void decode(const SocketSnapshot& s, const metrics::Window& window, metrics::Row& row) {
+void decode(const SocketSnapshot& s, std::span<const DependencySnapshot> dependencies, const metrics::Window& window,
+            metrics::Row& row) {
   const auto each = [&](auto value_of) {
     for (std::size_t d = 0; d < TACHO_DIRECTIONS; ++d) {
       row.values.push_back(value_of(s.moments[d], static_cast<Direction>(d)));
@@ -144,6 +186,7 @@ void decode(const SocketSnapshot& s, const metrics::Window& window, metrics::Row
   row.histograms.insert(row.histograms.end(), {s.duration, s.queue, s.service, s.reply});
   row.values.push_back(Value::count(in_flight(s)));
   row.values.push_back(Value::count(s.unanswered));
+  row.values.push_back(Value::count(s.handshakes));
   for (const std::uint64_t opened : s.connections_opened) {
     row.values.push_back(Value::count(opened));
   }
@@ -151,6 +194,11 @@ void decode(const SocketSnapshot& s, const metrics::Window& window, metrics::Row
     row.values.push_back(Value::count(active_connections(s, role)));
   }
   row.histograms.push_back(s.accept_wait);
+  for (const DependencySnapshot& dependency : dependencies) {
+    row.dynamic.push_back(
+        {kDependencyCalls, dependency.peer, Value::count(metrics::total(dependency.duration)), metrics::Histogram{}});
+    row.dynamic.push_back({kDependencyDuration, dependency.peer, Value{}, dependency.duration});
+  }
 }
 
 }  // namespace tacho::probes

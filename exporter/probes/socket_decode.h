@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "bpf/socket.h"
 #include "metrics/family.h"
@@ -21,10 +22,21 @@ struct SocketSnapshot {
   metrics::Histogram reply;
   metrics::Histogram accept_wait;
   std::uint64_t unanswered = 0;
+  std::uint64_t handshakes = 0;
+  std::uint64_t dismissed = 0;  ///< turns opened that were no requests after all
   std::uint64_t overlapped_turns = 0;
   std::array<std::uint64_t, 2> connections_opened{};  ///< server, client
   std::array<std::uint64_t, 2> connections_closed{};
 };
+
+/// Calls to one peer.
+struct DependencySnapshot {
+  std::string peer;
+  metrics::Histogram duration;  ///< last send to first byte back
+};
+
+/// "10.0.0.7:5432", "[2001:db8::1]:443", "unix:/run/db.sock", "unix:@abstract"; "other" for what is not known.
+std::string peer_name(const peer_address& peer);
 
 /// Adds a shard that programs may be changing.
 void add_shard(SocketSnapshot& snapshot, const socket_shard& shard);
@@ -42,6 +54,7 @@ std::uint64_t in_flight(const SocketSnapshot& snapshot);
 std::uint64_t active_connections(const SocketSnapshot& snapshot, socket_role role);
 
 /// Values of socket_families().
-void decode(const SocketSnapshot& snapshot, const metrics::Window& window, metrics::Row& row);
+void decode(const SocketSnapshot& snapshot, std::span<const DependencySnapshot> dependencies,
+            const metrics::Window& window, metrics::Row& row);
 
 }  // namespace tacho::probes

@@ -88,8 +88,6 @@ struct Engine::Callbacks {
     return 1;
   }
 
-  static int log_access(const mg_connection* /*connection*/, const char* /*message*/) { return 1; }
-
   static void connection_close(const mg_connection* connection) {
     guarded([&] { engine(connection).in_flight_.closing(mg_get_socket(connection)); });
   }
@@ -128,7 +126,6 @@ Result<std::unique_ptr<Engine>> Engine::start(unsigned workers, Site& site, cons
   callbacks.begin_request = Callbacks::begin_request;
   callbacks.http_error = Callbacks::http_error;
   callbacks.log_message = Callbacks::log_message;
-  callbacks.log_access = Callbacks::log_access;
   callbacks.connection_close = Callbacks::connection_close;
   callbacks.connection_closed = Callbacks::connection_closed;
   std::array<char, 256> text{};

@@ -14,7 +14,7 @@
 namespace tacho::web {
 namespace {
 
-constexpr unsigned kWorkers = 16;
+constexpr unsigned kWorkers = 8;  // a response each may be in memory
 constexpr auto kGrace = std::chrono::milliseconds(500);
 constexpr auto kLastResort = std::chrono::seconds(1);
 

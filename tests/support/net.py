@@ -11,10 +11,8 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-
-
 def listens(port: int) -> bool:
-    """The same from /proc/net/tcp: without touching the server."""
+    """Does somebody listen there? Asked of /proc/net/tcp, so that the server sees no connection."""
     wanted = f":{port:04X}"
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with open(table) as lines:
@@ -26,17 +24,13 @@ def listens(port: int) -> bool:
     return False
 
 
-def http(address: str, path: str, method: str = "GET", headers: dict | None = None, timeout: float = 10):
+def exchange(address: str, path: str, method: str = "GET", headers: dict | None = None, timeout: float = 10):
     """One HTTP exchange with HOST:PORT. Returns (status, headers, body as bytes)."""
-    connection = http_client(address, timeout)
+    host, _, port = address.rpartition(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=timeout)
     try:
         connection.request(method, path, headers=headers or {})
         answer = connection.getresponse()
         return answer.status, answer.headers, answer.read()
     finally:
         connection.close()
-
-
-def http_client(address: str, timeout: float = 10) -> http.client.HTTPConnection:
-    host, _, port = address.rpartition(":")
-    return http.client.HTTPConnection(host, int(port), timeout=timeout)

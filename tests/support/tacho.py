@@ -51,7 +51,7 @@ class Tacho:
         self.config_file.write_text(config if isinstance(config, str) else yaml.safe_dump(config))
 
     def http(self, path: str, **options):
-        return net.http(self.address, path, **options)
+        return net.exchange(self.address, path, **options)
 
     def text(self, accept: str = TEXT) -> str:
         status, _, body = self.http("/metrics", headers={"Accept": accept})

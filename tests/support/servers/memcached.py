@@ -13,7 +13,7 @@ class Memcached(Server):
         super().__init__(prefix)
 
     def start(self):
-        return self._start(["memcached", "-u", "nobody", "-l", "127.0.0.1", "-p", self.port, "-t", self._threads, "-U", 0])
+        return self._start(["memcached", "-u", "nobody", "-l", "127.0.0.1", "-p", self.port, "-t", self._threads, "-U", 0, "-m", 1024])
 
     def stats(self) -> dict[str, str]:
         """What memcached counted, at the price of one request."""

@@ -11,19 +11,19 @@ TEST_CASE("utf8_sequence tells the length of a well-formed sequence") {
   CHECK(utf8_sequence(std::string_view("\0", 1)) == 1);
   CHECK(utf8_sequence("é!") == 2);
   CHECK(utf8_sequence("€") == 3);
-  CHECK(utf8_sequence("\xed\x9f\xbf") == 3);      // U+D7FF, the last before the surrogates
+  CHECK(utf8_sequence("\xed\x9f\xbf") == 3);  // U+D7FF, the last before the surrogates
   CHECK(utf8_sequence("🚦") == 4);
   CHECK(utf8_sequence("\xf4\x8f\xbf\xbf") == 4);  // U+10FFFF
 }
 
 TEST_CASE("utf8_sequence refuses what RFC 3629 refuses") {
   CHECK(utf8_sequence("") == 0);
-  CHECK(utf8_sequence("\x80") == 0);              // a continuation byte alone
-  CHECK(utf8_sequence("\xc3") == 0);              // cut off
-  CHECK(utf8_sequence("\xe2\x82") == 0);          // cut off
-  CHECK(utf8_sequence("\xc3(") == 0);             // no continuation
+  CHECK(utf8_sequence("\x80") == 0);      // a continuation byte alone
+  CHECK(utf8_sequence("\xc3") == 0);      // cut off
+  CHECK(utf8_sequence("\xe2\x82") == 0);  // cut off
+  CHECK(utf8_sequence("\xc3(") == 0);     // no continuation
   CHECK(utf8_sequence("\xe2\x82(") == 0);
-  CHECK(utf8_sequence("\xc0\x80") == 0);          // overlong
+  CHECK(utf8_sequence("\xc0\x80") == 0);  // overlong
   CHECK(utf8_sequence("\xe0\x9f\xbf") == 0);
   CHECK(utf8_sequence("\xf0\x8f\xbf\xbf") == 0);
   CHECK(utf8_sequence("\xed\xa0\x80") == 0);      // a surrogate

@@ -55,12 +55,12 @@ TEST_CASE("a bare tacho serves with the defaults") {
 }
 
 TEST_CASE("flags take their value after a space or after an equals sign") {
-  for (const Cli& cli : {accepted({"--config.file", "a.yaml", "--web.config.file", "w.yaml", "--web.telemetry-path", "/m",
-                                   "--log.level", "debug", "--log.format", "json", "--path.procfs", "/host/proc",
-                                   "--path.cgroupfs", "/host/cgroup", "--btf.path", "/b"}),
-                         accepted({"--config.file=a.yaml", "--web.config.file=w.yaml", "--web.telemetry-path=/m",
-                                   "--log.level=debug", "--log.format=json", "--path.procfs=/host/proc",
-                                   "--path.cgroupfs=/host/cgroup", "--btf.path=/b"})}) {
+  for (const Cli& cli :
+       {accepted({"--config.file", "a.yaml", "--web.config.file", "w.yaml", "--web.telemetry-path", "/m", "--log.level",
+                  "debug", "--log.format", "json", "--path.procfs", "/host/proc", "--path.cgroupfs", "/host/cgroup",
+                  "--btf.path", "/b"}),
+        accepted({"--config.file=a.yaml", "--web.config.file=w.yaml", "--web.telemetry-path=/m", "--log.level=debug",
+                  "--log.format=json", "--path.procfs=/host/proc", "--path.cgroupfs=/host/cgroup", "--btf.path=/b"})}) {
     CHECK(cli.config_file == "a.yaml");
     CHECK(cli.web_config_file == "w.yaml");
     CHECK(cli.telemetry_path == "/m");
@@ -96,14 +96,15 @@ TEST_CASE("a command may stand before, between and after flags") {
 }
 
 TEST_CASE("help and version go to stdout with code 0") {
-  for (const auto& parsed : {parse({"--help"}), parse({"-h"}), parse({"check", "--help"}), parse({"--help", "check"})}) {
+  for (const auto& parsed :
+       {parse({"--help"}), parse({"-h"}), parse({"check", "--help"}), parse({"--help", "check"})}) {
     REQUIRE(std::holds_alternative<ExitNow>(parsed));
     const auto& stop = std::get<ExitNow>(parsed);
     CHECK(stop.code == tacho::kExitOk);
     CHECK(stop.err.empty());
-    for (const char* word :
-         {"--config.file", "--web.listen-address", "--web.config.file", "--web.telemetry-path", "--log.level", "--log.format",
-          "--path.procfs", "--path.cgroupfs", "--btf.path", "--version", "serve", "check", "plan", "once", "Exit codes:"}) {
+    for (const char* word : {"--config.file", "--web.listen-address", "--web.config.file", "--web.telemetry-path",
+                             "--log.level", "--log.format", "--path.procfs", "--path.cgroupfs", "--btf.path",
+                             "--version", "serve", "check", "plan", "once", "Exit codes:"}) {
       CAPTURE(word);
       CHECK(stop.out.find(word) != std::string::npos);
     }
@@ -115,7 +116,8 @@ TEST_CASE("help and version go to stdout with code 0") {
 
 TEST_CASE("unknown flags and commands are refused with the nearest known one") {
   CHECK(refused({"--confg.file=x"}) == "tacho: unknown flag --confg.file (did you mean --config.file?)");
-  CHECK(refused({"--web.listen-adress", ":1"}) == "tacho: unknown flag --web.listen-adress (did you mean --web.listen-address?)");
+  CHECK(refused({"--web.listen-adress", ":1"}) ==
+        "tacho: unknown flag --web.listen-adress (did you mean --web.listen-address?)");
   CHECK(refused({"check", "--log.levle", "x"}) == "tacho: unknown flag --log.levle (did you mean --log.level?)");
   CHECK(refused({"--something-else"}) == "tacho: unknown flag --something-else");
   CHECK(refused({"-x"}) == "tacho: unknown flag -x");

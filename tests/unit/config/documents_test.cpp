@@ -42,9 +42,13 @@ void each_key(const std::vector<config::KeyInfo>& keys, const std::string& path,
 
 }  // namespace
 
-TEST_CASE("config/tacho.schema.json is what the keys say") { check_golden("tacho.schema.json", config::json_schema()); }
+TEST_CASE("config/tacho.schema.json is what the keys say") {
+  check_golden("tacho.schema.json", config::json_schema());
+}
 
-TEST_CASE("config/tacho.yaml is what the keys say") { check_golden("tacho.yaml", config::reference_yaml()); }
+TEST_CASE("config/tacho.yaml is what the keys say") {
+  check_golden("tacho.yaml", config::reference_yaml());
+}
 
 TEST_CASE("config/tacho.yaml loads as the defaults") {
   const auto read = good(contents(std::filesystem::path(TACHO_CONFIG_DIR) / "tacho.yaml"));

@@ -124,8 +124,8 @@ TEST_CASE("a backslash takes the next character as it is") {
 }
 
 TEST_CASE("bad patterns are refused") {
-  const std::string pattern = GENERATE("", "a\\", "[", "[a", "[!", "[!a", "[]", "[]a", "[z-a]", "[a-", "[^a]", "[/]", "[+-9]",
-                                       "[a\\", "[a-\\");
+  const std::string pattern =
+      GENERATE("", "a\\", "[", "[a", "[!", "[!a", "[]", "[]a", "[z-a]", "[a-", "[^a]", "[/]", "[+-9]", "[a\\", "[a-\\");
   CAPTURE(pattern);
   const auto glob = Glob::compile(pattern);
   REQUIRE_FALSE(glob);
@@ -134,7 +134,9 @@ TEST_CASE("bad patterns are refused") {
   CHECK(Glob::compile(std::string(Glob::kMaxLength, 'a')));
 }
 
-TEST_CASE("the pattern is kept") { CHECK(Glob::compile("/a/**/[b]").value().pattern() == "/a/**/[b]"); }
+TEST_CASE("the pattern is kept") {
+  CHECK(Glob::compile("/a/**/[b]").value().pattern() == "/a/**/[b]");
+}
 
 TEST_CASE("globs agree with a matcher that tries everything") {
   static constexpr std::array<std::string_view, 8> kParts{"a", "b", "/", "*", "**", "?", "/**/", "**/"};

@@ -48,7 +48,8 @@ const std::vector<Case> kCases{
     {"targets: [{name: a, self: pod, ports: 80}]\n", {"1:39 targets[0].ports: expected a list of ports, not a number"}},
     {"targets: [{name: a, self: pod, labels: [x]}]\n",
      {"1:40 targets[0].labels: expected a mapping of label names to values, not a list"}},
-    {"targets: [{name: a, self: pod, labels: {team: 7}}]\n", {"1:47 targets[0].labels.'team': expected text, not a number"}},
+    {"targets: [{name: a, self: pod, labels: {team: 7}}]\n",
+     {"1:47 targets[0].labels.'team': expected text, not a number"}},
     {"targets: [{name: a, cgroup: [a-z]}]\n", {"1:29 targets[0].cgroup: expected a glob on a cgroup path, not a list"}},
     // units and ranges
     {"window: 10\n", {"1:9 window: '10' has no unit"}},
@@ -69,7 +70,8 @@ const std::vector<Case> kCases{
     {"limits: {max_targets: 010}\n", {"1:23 limits.max_targets: '010' has a leading zero"}},
     {"limits: {max_targets: 0x10}\n", {"1:23 limits.max_targets: '0x10' is not a plain decimal number"}},
     {"limits: {max_targets: -1}\n", {"1:23 limits.max_targets: '-1' is not a plain decimal number"}},
-    {"limits: {max_targets: 99999999999999999999999}\n", {"1:23 limits.max_targets: '99999999999999999999999' is out of range"}},
+    {"limits: {max_targets: 99999999999999999999999}\n",
+     {"1:23 limits.max_targets: '99999999999999999999999' is out of range"}},
     {"targets: [{name: a, process: {port: 0}}]\n", {"1:37 targets[0].process.port: '0' is out of range"}},
     {"targets: [{name: a, self: pod, ports: [65536, 80]}]\n", {"1:40 targets[0].ports[0]: '65536' is out of range"}},
     {"discovery: {listeners: nevr}\n", {"1:24 discovery.listeners: 'nevr' is none of auto, always or never"}},
@@ -78,20 +80,24 @@ const std::vector<Case> kCases{
     {"targets:\n  - name: a\n", {"2:5 targets[0]: the target selects nothing"}},
     {"targets:\n  - {}\n", {"2:5 targets[0]: the key 'name' is missing", "2:5 targets[0]: the target selects nothing"}},
     {"targets:\n  - self: pod\n", {"2:5 targets[0]: the key 'name' is missing"}},
-    {"targets:\n  - name: a\n    self: pod\n    cgroup: /a\n", {"4:5 targets[0]: the target has more than one selector: self, cgroup"}},
+    {"targets:\n  - name: a\n    self: pod\n    cgroup: /a\n",
+     {"4:5 targets[0]: the target has more than one selector: self, cgroup"}},
     {"targets:\n  - {name: a, self: pod}\n  - {name: b, self: pod}\n  - {name: a, self: cgroup}\n",
      {"4:12 duplicate target name 'a'"}},
     {"targets: [{name: other, self: pod}]\n", {"1:18 targets[0].name: 'other': is what everything beyond"}},
     {"targets: [{name: '', self: pod}]\n", {"1:18 targets[0].name: is empty"}},
-    {"targets: [{name: \"a\\nb\", self: pod}]\n", {"1:18 targets[0].name: 'a\\nb' has a line break or another control character"}},
+    {"targets: [{name: \"a\\nb\", self: pod}]\n",
+     {"1:18 targets[0].name: 'a\\nb' has a line break or another control character"}},
     {"targets: [{name: a, self: node}]\n", {"1:27 targets[0].self: 'node' is none of pod or cgroup"}},
     {"targets: [{name: a, process: {}}]\n", {"1:30 targets[0].process: selects every process"}},
     {"targets: [{name: a, process: {exe: nginx}}]\n", {"1:36 targets[0].process.exe: 'nginx': matches nothing"}},
     {"targets: [{name: a, cgroup: ''}]\n", {"1:29 targets[0].cgroup: is empty"}},
-    {"targets: [{name: a, cgroup: system.slice}]\n", {"1:29 targets[0].cgroup: 'system.slice': matches nothing: a cgroup path starts with /"}},
+    {"targets: [{name: a, cgroup: system.slice}]\n",
+     {"1:29 targets[0].cgroup: 'system.slice': matches nothing: a cgroup path starts with /"}},
     {"targets: [{name: a, cgroup: /a/}]\n", {"1:29 targets[0].cgroup: '/a/': matches nothing"}},
     {"targets: [{name: a, cgroup: '/a[b'}]\n", {"1:29 targets[0].cgroup: '/a[b': the [ at character 3 is not closed"}},
-    {"targets: [{name: a, container: {pod: '['}}]\n", {"1:38 targets[0].container.pod: '[': the [ at character 1 is not closed"}},
+    {"targets: [{name: a, container: {pod: '['}}]\n",
+     {"1:38 targets[0].container.pod: '[': the [ at character 1 is not closed"}},
     {"discovery: {exclude: [/a, ssh]}\n", {"1:27 discovery.exclude[1]: 'ssh': matches nothing"}},
     {"targets: [{name: a, self: pod, ports: [80, 81, 80]}]\n", {"1:48 targets[0].ports: duplicate port '80'"}},
     {"limits: {max_targets: 1}\ntargets:\n  - {name: a, self: pod}\n  - {name: b, self: pod}\n",
@@ -99,8 +105,10 @@ const std::vector<Case> kCases{
     // labels
     {"targets: [{name: a, self: pod, labels: {1a: x}}]\n", {"1:41 targets[0].labels: label '1a' is not a label name"}},
     {"targets: [{name: a, self: pod, labels: {a-b: x, é: y}}]\n",
-     {"1:41 targets[0].labels: label 'a-b' is not a label name", "1:49 targets[0].labels: label 'é' is not a label name"}},
-    {"targets: [{name: a, self: pod, labels: {__name__: x}}]\n", {"1:41 targets[0].labels: label '__name__' starts with __"}},
+     {"1:41 targets[0].labels: label 'a-b' is not a label name",
+      "1:49 targets[0].labels: label 'é' is not a label name"}},
+    {"targets: [{name: a, self: pod, labels: {__name__: x}}]\n",
+     {"1:41 targets[0].labels: label '__name__' starts with __"}},
     {"targets: [{name: a, self: pod, labels: {target: x, le: x, namespace: x, pod: x, container: x}}]\n",
      {"1:41 targets[0].labels: label 'target' is reserved", "1:52 targets[0].labels: label 'le' is reserved",
       "1:59 targets[0].labels: label 'namespace' is reserved", "1:73 targets[0].labels: label 'pod' is reserved",
@@ -131,7 +139,8 @@ TEST_CASE("hints name the remedy") {
   const auto hint = [](std::string_view yaml) { return tacho::config::load_text(yaml, "x").errors.at(0).hint; };
   CHECK(hint("windw: 10s") == "did you mean 'window'?");
   CHECK(hint("max_peers: 3") == "'max_peers' belongs under 'limits'");
-  CHECK(hint("targets: [{name: a, self: pod, port: 80}]") == "did you mean 'ports'? 'port' belongs under 'targets.process'");
+  CHECK(hint("targets: [{name: a, self: pod, port: 80}]") ==
+        "did you mean 'ports'? 'port' belongs under 'targets.process'");
   CHECK(hint("window: 10") == "write 10s for seconds");
   CHECK(hint("targets: [{name: a, self: pod, ports: 80}]") == "write [80]");
   CHECK(hint("targets: [{name: 5, self: pod}]") == "write \"5\" in quotes");

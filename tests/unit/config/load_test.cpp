@@ -73,7 +73,8 @@ run_statistics: true
 }
 
 TEST_CASE("nothing written means the defaults") {
-  const std::string text = GENERATE("", "\n\n", "# only a comment\n", "---\n", "---\n...\n", "{}", "null", "~", "\xef\xbb\xbf");
+  const std::string text =
+      GENERATE("", "\n\n", "# only a comment\n", "---\n", "---\n...\n", "{}", "null", "~", "\xef\xbb\xbf");
   CAPTURE(text);
   const auto read = good(text);
   CHECK(read.window == 10s);
@@ -120,18 +121,32 @@ targets:
   CHECK(read.targets.at(1).labels.at("team") == "x");
 }
 
+TEST_CASE("ten thousand targets fit in a file, be it one line") {
+  std::string yaml = "{limits: {max_targets: 10000}, targets: [";
+  for (int i = 0; i < 10'000; ++i) {
+    yaml += "{name: t" + std::to_string(i) + ", cgroup: /system.slice/s" + std::to_string(i) +
+            ".service, labels: {team: é}}, ";
+  }
+  const auto read = good(yaml + "]}");
+  REQUIRE(read.targets.size() == 10'000);
+  CHECK(read.targets.back().labels.at("team") == "é");
+  CHECK(read.targets.back().location.column > 600'000);
+}
+
 TEST_CASE("contradictions that leave nothing to do are warnings") {
-  const auto loaded = config::load_text("discovery: {listeners: never}\nprobes: {socket: {enabled: false}, poll: {enabled: false}}\n", "x");
+  const auto loaded = config::load_text(
+      "discovery: {listeners: never}\nprobes: {socket: {enabled: false}, poll: {enabled: false}}\n", "x");
   CHECK(loaded.errors.empty());
-  CHECK(brief(loaded.warnings) == std::vector<std::string>{"1:12 nothing will be watched: no targets, and discovery is off",
-                                                           "2:9 nothing will be observed: all probes are disabled"});
+  CHECK(brief(loaded.warnings) ==
+        std::vector<std::string>{"1:12 nothing will be watched: no targets, and discovery is off",
+                                 "2:9 nothing will be observed: all probes are disabled"});
 }
 
 TEST_CASE("a diagnostic is printed as compilers do") {
   CHECK(config::format({.where = {.line = 3, .column = 7}, .message = "bad", .hint = "do good"}, "a.yaml") ==
         "a.yaml:3:7: error: bad (do good)");
-  CHECK(config::format({.where = {.line = 3, .column = 7}, .message = "bad", .hint = {}}, "a.yaml", config::Severity::warning) ==
-        "a.yaml:3:7: warning: bad");
+  CHECK(config::format({.where = {.line = 3, .column = 7}, .message = "bad", .hint = {}}, "a.yaml",
+                       config::Severity::warning) == "a.yaml:3:7: warning: bad");
   CHECK(config::format({.where = {}, .message = "bad", .hint = {}}, "a\n.yaml") == "a\\n.yaml: error: bad");
 }
 
@@ -139,7 +154,8 @@ TEST_CASE("an unreadable file is one error that names the remedy") {
   const auto missing = config::load_file("/nonexistent/tacho.yaml");
   REQUIRE(missing.errors.size() == 1);
   CHECK(config::format(missing.errors[0], missing.file_name) ==
-        "/nonexistent/tacho.yaml: error: cannot open the file: No such file or directory (check the path after --config.file; "
+        "/nonexistent/tacho.yaml: error: cannot open the file: No such file or directory (check the path after "
+        "--config.file; "
         "a relative one starts at the working directory)");
   const auto directory = config::load_file(std::filesystem::temp_directory_path());
   CHECK(brief(directory.errors) == std::vector<std::string>{"0:0 cannot read the file: Is a directory"});

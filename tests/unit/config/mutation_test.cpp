@@ -73,7 +73,9 @@ Parts take_apart(const std::string& line) {
           .value = colon + 2 <= line.size() ? line.substr(colon + 2) : ""};
 }
 
-bool is_label(const std::string& key) { return key == "team" || key == "tier"; }
+bool is_label(const std::string& key) {
+  return key == "team" || key == "tier";
+}
 
 std::string with_line(std::size_t index, const std::string& line) {
   Lines lines = kBase;
@@ -239,7 +241,9 @@ std::string random_mutant(std::mt19937& random) {
 
 }  // namespace
 
-TEST_CASE("the configuration that is mutated is good") { CHECK(good(join(kBase)).targets.size() == 4); }
+TEST_CASE("the configuration that is mutated is good") {
+  CHECK(good(join(kBase)).targets.size() == 4);
+}
 
 TEST_CASE("mutants that must be wrong are refused with a place") {
   const auto mutants = bad_mutants();

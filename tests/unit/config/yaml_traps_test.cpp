@@ -49,7 +49,8 @@ TEST_CASE("a quote that is never closed is an error, line break or not") {
   for (const std::string& end : {std::string(), std::string("\n"), std::string("\n\n  \n"), std::string("\r\n")}) {
     CHECK(error_of("window: \"10s" + end).find("illegal EOF in scalar") != std::string::npos);
     CHECK(error_of("window: '10s" + end).find("illegal EOF in scalar") != std::string::npos);
-    CHECK(error_of("run_statistics: true\nwindow: '10s\nidle_limit: 1s" + end).find("illegal EOF") != std::string::npos);
+    CHECK(error_of("run_statistics: true\nwindow: '10s\nidle_limit: 1s" + end).find("illegal EOF") !=
+          std::string::npos);
   }
   CHECK_FALSE(errors_of("window: '").empty());
   CHECK_FALSE(errors_of("window: \"").empty());
@@ -93,8 +94,9 @@ TEST_CASE("columns count characters") {
 
 TEST_CASE("nesting is bounded in every style") {
   CHECK(error_of(repeated(33, "[") + repeated(33, "]")) == "1:33 nested deeper than 32 levels");
-  for (const std::string& hostile : {repeated(100'000, "["), repeated(100'000, "{"), repeated(100'000, "- "), repeated(100'000, "? "),
-                                     repeated(100'000, "[{a: "), "window: " + repeated(100'000, "[")}) {
+  for (const std::string& hostile :
+       {repeated(100'000, "["), repeated(100'000, "{"), repeated(100'000, "- "), repeated(100'000, "? "),
+        repeated(100'000, "[{a: "), "window: " + repeated(100'000, "[")}) {
     CHECK_FALSE(errors_of(hostile).empty());
   }
   std::string stairs;
@@ -113,13 +115,14 @@ TEST_CASE("aliases neither loop nor multiply") {
     laughs += 'a' + std::to_string(i) + ": &a" + std::to_string(i) + " [" + repeated(9, before + ", ") + before + "]\n";
   }
   CHECK(error_of(laughs).find("too many values") != std::string::npos);
-  CHECK(error_of("a: &a " + std::string(500'000, 'x') + "\nb: [" + repeated(10'000, "*a, ") + "]\n").find("too many values") !=
-        std::string::npos);
+  CHECK(error_of("a: &a " + std::string(500'000, 'x') + "\nb: [" + repeated(10'000, "*a, ") + "]\n")
+            .find("too many values") != std::string::npos);
 }
 
 TEST_CASE("files and scalars are bounded") {
   CHECK(error_of(std::string(std::size_t{1} << 21, '#')) == "1:1 the file is larger than 1048576 bytes");
-  CHECK(error_of("targets: [{name: " + std::string(129, 'x') + ", self: pod}]") == "1:18 targets[0].name: is longer than 128 bytes");
+  CHECK(error_of("targets: [{name: " + std::string(129, 'x') + ", self: pod}]") ==
+        "1:18 targets[0].name: is longer than 128 bytes");
   CHECK(error_of("targets: [{name: a, cgroup: /" + std::string(500'000, 'x') + "}]") ==
         "1:29 targets[0].cgroup: is longer than 1024 bytes");
   CHECK(error_of("window: " + std::string(500'000, '9')).starts_with("1:9 window: '99999"));
@@ -144,7 +147,8 @@ TEST_CASE("plain scalars are told apart as YAML 1.2 does") {
   for (const char* text : {"true", "False", "TRUE"}) {
     CHECK(config::plain_kind(text) == PlainKind::boolean);
   }
-  for (const char* text : {"", "yes", "on", "10s", "1.2.3", "0x", "0xg", "0o8", "e3", "1e", ".", "-", "12:30", "1_000", "tRUE"}) {
+  for (const char* text :
+       {"", "yes", "on", "10s", "1.2.3", "0x", "0xg", "0o8", "e3", "1e", ".", "-", "12:30", "1_000", "tRUE"}) {
     CHECK(config::plain_kind(text) == PlainKind::text);
   }
 }

@@ -109,7 +109,7 @@ TEST_CASE("spelling: case, blanks, empty elements and parameters, quoted strings
       {"  application/openmetrics-text ; version=1.0.0 ; charset=utf-8 ; q=0.9\t,\ttext/plain ; q=0.1 ", kOpen},
       {",, ,application/openmetrics-text,,", kOpen},
       {"application/openmetrics-text;;q=0.1;,text/plain;q=0.5", kText},
-      {"x/y;a=\"text/plain, \\\" ;q=0\";q=1,application/openmetrics-text;q=0.1", kOpen},
+      {R"(x/y;a="text/plain, \" ;q=0";q=1,application/openmetrics-text;q=0.1)", kOpen},
       {"application/openmetrics-text;q=0.5;version=1.0.0,text/plain;q=0.4", kOpen},
   });
 }
@@ -139,7 +139,7 @@ TEST_CASE("malformed elements are skipped, the others count") {
 }
 
 TEST_CASE("nothing that follows undoes an exact range") {
-  const std::string pieces[] = {
+  const std::vector<std::string> pieces = {
       "application/openmetrics-text", "text/plain", "*", "/", ";", ",", "q=", "0.5", "\"", "\\", " ", "x=1", "=",
       std::string(1, '\0'),           "\x80"};
   const std::string wanted = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,";
@@ -150,7 +150,7 @@ TEST_CASE("nothing that follows undoes an exact range") {
   for (int i = 0; i < 20'000; ++i) {
     std::string accept;
     for (std::size_t n = random() % 12; n > 0; --n) {
-      accept += pieces[random() % std::size(pieces)];
+      accept += pieces[random() % pieces.size()];
     }
     openmetrics += negotiate(accept) == kOpen ? 1U : 0U;
     wrong += negotiate(wanted + accept) == kOpen && negotiate(refused + accept) == kText ? 0U : 1U;

@@ -1,6 +1,7 @@
 #include "metrics/number.h"
 
 #include <array>
+#include <bit>
 #include <catch2/catch.hpp>
 #include <charconv>
 #include <cmath>
@@ -21,7 +22,7 @@ std::int64_t nanoseconds_of(std::string decimal) {
   const bool negative = decimal.starts_with('-');
   decimal.erase(0, negative ? 1 : 0);
   const std::size_t point = decimal.find('.');
-  std::string digits = decimal.substr(0, point);
+  const std::string digits = decimal.substr(0, point);
   std::string fraction = point == std::string::npos ? "" : decimal.substr(point + 1);
   fraction.resize(9, '0');
   const auto magnitude = std::stoull(digits + fraction);
@@ -76,7 +77,7 @@ TEST_CASE("real numbers of any bits read back and fit") {
   std::mt19937_64 random(2);
   std::size_t wrong = 0;
   for (int i = 0; i < 50'000; ++i) {
-    const double x = std::bit_cast<double>(random());
+    const auto x = std::bit_cast<double>(random());
     const std::string written = text(Value::number(x));
     double back = 0;
     std::from_chars(written.data(), written.data() + written.size(), back);

@@ -51,7 +51,7 @@ TEST_CASE("an hour and more of points, pushed at any rate, stays small and finds
       }
     }
     CHECK(largest < SendHistory::kCapacity);  // nothing was cut off
-    CHECK(history.memory() <= 3 * 1024);
+    CHECK(history.memory() <= 3072);
   }
 }
 

@@ -1,8 +1,11 @@
 #include "web/server.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <semaphore>
@@ -201,25 +204,24 @@ TEST_CASE("A running request ends before the server does, and the port is free m
 }
 
 TEST_CASE("The server's threads take no signals") {
-  const auto blocked = [] {
-    std::vector<std::string> masks;
-    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-      std::ifstream status(task.path() / "status");
-      for (std::string line; std::getline(status, line);) {
-        if (line.starts_with("SigBlk:")) {
-          masks.push_back(line.substr(8));
+  const RunningServer server(routes());
+  int threads = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (task.path().filename() == std::to_string(::getpid())) {
+      continue;  // the main thread
+    }
+    std::ifstream status(task.path() / "status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("SigBlk:")) {
+        const auto blocked = std::stoull(line.substr(8), nullptr, 16);
+        for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD}) {
+          CHECK((blocked >> static_cast<unsigned>(signal - 1) & 1U) == 1);
         }
+        ++threads;
       }
     }
-    return masks;
-  };
-  const auto before = blocked();
-  const RunningServer server(routes());
-  const auto after = blocked();
-  // Of the 64 signals, KILL, STOP and the two of the C library cannot be blocked.
-  const auto count = std::ranges::count(after, "fffffffe7ffbfeff");
-  CHECK(after.size() > before.size() + 10);
-  CHECK(static_cast<std::size_t>(count) == after.size() - before.size());
+  }
+  CHECK(threads > 8);
 }
 
 TEST_CASE("Nothing is left behind") {

@@ -16,7 +16,7 @@ std::vector<Route> routes() {
   auto routes = test::one_page();
   // Fits into no socket buffer.
   routes.push_back(
-      test::get_route("/large", [](const Request&) { return test::text_response(std::string(30'000'000, 'x')); }));
+      test::get_route("/large", [](const Request&) { return test::text_response(std::string(8'000'000, 'x')); }));
   routes.push_back(
       {.path = "/post", .methods = {"POST"}, .handler = [](const Request&) { return test::text_response("ok"); }});
   return routes;

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Which target a socket belongs to, and in which role. */
+#pragma once
+
+#include "socket_state.bpf.h"
+#include "socket_turns.bpf.h"
+
+/* Below the ephemeral ports (net.ipv4.ip_local_port_range): a datagram socket here was bound on purpose. */
+#define FIRST_EPHEMERAL_PORT 32768
+
+static __always_inline struct listening_port port_of(struct sock *sk)
+{
+	struct listening_port key = {
+		.network = sk->__sk_common.skc_net.net->ns.inum,
+		.port = sk->__sk_common.skc_num,
+	};
+
+	return key;
+}
+
+static __always_inline void count_listener(struct sock *sk, bool opened)
+{
+	struct listening_port key = port_of(sk);
+	u32 *count = bpf_map_lookup_elem(&listening_ports, &key);
+	u32 one = 1;
+
+	if (opened) {
+		if (count)
+			__sync_fetch_and_add(count, 1);
+		else if (bpf_map_update_elem(&listening_ports, &key, &one, BPF_ANY))
+			count_loss(TACHO_LOST_MAP_FULL);
+	} else if (count) {
+		if (*count <= 1)
+			bpf_map_delete_elem(&listening_ports, &key);
+		else
+			__sync_fetch_and_add(count, -1);
+	}
+}
+
+static __always_inline bool port_is_wanted(const struct target_ref *target, u16 port)
+{
+	u32 index = target->index;
+	struct target_settings *settings = bpf_map_lookup_elem(&target_settings, &index);
+	u32 count;
+
+	if (!settings || !settings->ports_count)
+		return true;
+	count = settings->ports_count;
+	for (u32 i = 0; i < TACHO_PORTS_PER_TARGET && i < count; i++)
+		if (settings->ports[i] == port)
+			return true;
+	return false;
+}
+
+/* A datagram socket serves if it receives before it sends; one that sends first is a client's. */
+static __always_inline u8 first_operation_role(struct sock *sk, u32 direction)
+{
+	if (direction == TACHO_SEND)
+		return TACHO_ROLE_DATAGRAM_CLIENT;
+	if (direction == TACHO_RECEIVE)
+		return sk->__sk_common.skc_dport ? TACHO_ROLE_DATAGRAM_CLIENT : TACHO_ROLE_DATAGRAM_SERVER;
+	if (!sk->__sk_common.skc_dport && sk->__sk_common.skc_num &&
+	    sk->__sk_common.skc_num < FIRST_EPHEMERAL_PORT)
+		return TACHO_ROLE_DATAGRAM_SERVER;
+	return TACHO_ROLE_NONE;
+}
+
+/* The accepted end of a unix connection has the listening socket's name, the other end as a rule none. */
+static __always_inline u8 unix_role(struct sock *sk)
+{
+	struct unix_sock *self = (struct unix_sock *)sk;
+	struct unix_sock *other;
+
+	if (sk->sk_type != SOCK_STREAM && sk->sk_type != SOCK_SEQPACKET)
+		return TACHO_ROLE_OTHER;
+	if (sk->__sk_common.skc_state == TCP_LISTEN)
+		return TACHO_ROLE_LISTENER;
+	if (BPF_CORE_READ(self, addr))
+		return TACHO_ROLE_SERVER;
+	other = (struct unix_sock *)BPF_CORE_READ(self, peer);
+	return other && BPF_CORE_READ(other, addr) ? TACHO_ROLE_CLIENT : TACHO_ROLE_OTHER;
+}
+
+/* The role of a socket whose birth was not seen. */
+static __always_inline u8 guess_role(struct sock *sk, u32 direction)
+{
+	struct listening_port key;
+
+	if (is_unix(sk))
+		return unix_role(sk);
+	if (is_udp(sk))
+		return first_operation_role(sk, direction);
+	if (!is_tcp(sk))
+		return TACHO_ROLE_OTHER;
+	if (sk->__sk_common.skc_state == TCP_LISTEN)
+		return TACHO_ROLE_LISTENER;
+	key = port_of(sk);
+	return bpf_map_lookup_elem(&listening_ports, &key) ? TACHO_ROLE_SERVER : TACHO_ROLE_CLIENT;
+}
+
+static __always_inline void connect_connection(struct sock *sk, struct socket_state *st)
+{
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+
+	/* Everything sent so far is answered. */
+	st->write_seq = tp ? tp->write_seq : 0;
+	st->peer = find_peer_slot(&st->target, sk);
+}
+
+/* The storage is a copy of the listening socket's. */
+static __always_inline void accept_connection(struct sock *sk, struct socket_state *st)
+{
+	st->role = TACHO_ROLE_SERVER;
+	st->established = bpf_ktime_get_ns();
+	if (!port_is_wanted(&st->target, sk->__sk_common.skc_num))
+		st->role = TACHO_ROLE_IGNORED;
+}
+
+static __always_inline void take_role(struct sock *sk, struct socket_state *st, u8 role)
+{
+	st->role = role;
+	st->close_unseen = is_unix(sk);
+	if ((role == TACHO_ROLE_SERVER || role == TACHO_ROLE_DATAGRAM_SERVER) && !is_unix(sk) &&
+	    !port_is_wanted(&st->target, sk->__sk_common.skc_num))
+		st->role = TACHO_ROLE_IGNORED;
+}
+
+/*
+ * Finds the target of a socket by its user and remembers it in the socket's storage. Not on the fast path: once per
+ * socket and change of the targets.
+ */
+static __always_inline struct socket_state *bind_by_task(struct sock *sk, const struct target_rules *rules, u64 cgroup,
+							  u32 tgid, u8 role, u32 direction)
+{
+	struct target_ref *found = find_target(rules, cgroup, tgid);
+	u16 family = sk->__sk_common.skc_family;
+	struct socket_state *st = state_of(sk);
+	struct target_ref target;
+	bool fresh = !st;
+
+	if (!found) {
+		if (st) {
+			count_closed(st);
+			bpf_sk_storage_delete(&socket_states, sk);
+		}
+		return NULL;
+	}
+	if (family != AF_INET && family != AF_INET6 && family != AF_UNIX)
+		return NULL;
+	target = *found;
+	if (!st) {
+		st = bpf_sk_storage_get(&socket_states, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+		if (!st) {
+			count_loss(TACHO_LOST_SOCKET_STATE);
+			return NULL;
+		}
+	}
+	if (fresh || st->target.index != target.index || st->target.epoch != target.epoch) {
+		if (fresh)
+			st->role = role != TACHO_ROLE_NONE ? role : guess_role(sk, direction);
+		else
+			count_closed(st);
+		if (st->role == TACHO_ROLE_IGNORED)
+			st->role = guess_role(sk, direction);
+		st->target = target;
+		take_role(sk, st, st->role);
+		if (st->role == TACHO_ROLE_CLIENT || st->role == TACHO_ROLE_DATAGRAM_CLIENT)
+			connect_connection(sk, st);
+	}
+	st->generation = rules->generation;
+	st->owned_by_process = !cgroup_may_be_watched(rules, cgroup) || !bpf_map_lookup_elem(&cgroup_targets, &cgroup);
+	st->owner = st->owned_by_process ? tgid : cgroup;
+	if (sk->__sk_common.skc_state != TCP_SYN_SENT)
+		count_opened(st);
+	return st;
+}
+
+/* A socket that the current task has just made: it belongs to the task's target. */
+static __always_inline void bind_new(struct sock *sk, u8 role)
+{
+	struct target_rules *rules = get_rules();
+	u64 cgroup = bpf_get_current_cgroup_id();
+
+	if (rules && !surely_unwatched(rules, cgroup))
+		bind_by_task(sk, rules, cgroup, current_tgid(), role, TACHO_DIRECTIONS);
+}
+
+/*
+ * The accepted ends of unix connections to watched servers, until their first data comes. By address of the socket,
+ * which says nothing once it is freed: the name, shared with the listening socket, must agree.
+ */
+struct unix_connection {
+	struct socket_state state;
+	u64 name;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, u64);
+	__type(value, struct unix_connection);
+} unix_connections SEC(".maps");
+
+static __always_inline u64 unix_name(struct sock *sk)
+{
+	return (u64)BPF_CORE_READ((struct unix_sock *)sk, addr);
+}
+
+/* A client has connected to a listening unix socket: the new end waits at the end of its queue. */
+static __always_inline void expect_unix_connection(struct sock *listener, const struct socket_state *from)
+{
+	struct unix_connection connection = { .name = unix_name(listener) };
+	u64 key;
+
+	if (!listener->sk_receive_queue.qlen)
+		return;
+	key = (u64)BPF_CORE_READ(listener, sk_receive_queue.prev, sk);
+	connection.state.owner = from->owner;
+	connection.state.generation = from->generation;
+	connection.state.owned_by_process = from->owned_by_process;
+	connection.state.target = from->target;
+	connection.state.role = TACHO_ROLE_SERVER;
+	connection.state.close_unseen = true;
+	connection.state.established = bpf_ktime_get_ns();
+	if (bpf_map_update_elem(&unix_connections, &key, &connection, BPF_ANY))
+		count_loss(TACHO_LOST_MAP_FULL);
+}
+
+/* What was expected of the accepted end of a unix connection becomes its state. */
+static __always_inline struct socket_state *take_unix_connection(struct sock *sk)
+{
+	struct unix_connection *connection;
+	struct socket_state *st;
+	u64 key = (u64)sk;
+	u64 name = unix_name(sk);
+
+	if (!name)
+		return NULL;
+	connection = bpf_map_lookup_elem(&unix_connections, &key);
+	if (!connection)
+		return NULL;
+	st = NULL;
+	if (connection->name == name) {
+		st = bpf_sk_storage_get(&socket_states, sk, &connection->state, BPF_SK_STORAGE_GET_F_CREATE);
+		if (!st)
+			count_loss(TACHO_LOST_SOCKET_STATE);
+	}
+	bpf_map_delete_elem(&unix_connections, &key);
+	return st;
+}
+
+/*
+ * Data or a connection came to a socket that no watched task has touched yet, of a kind whose birth no hook tells.
+ * Datagram sockets and listening unix sockets belong to whoever made them.
+ */
+static __always_inline struct socket_state *bind_unseen(struct sock *sk)
+{
+	struct target_rules *rules;
+	u64 cgroup;
+	u32 tgid = 0;
+
+	if (is_unix(sk)) {
+		if (sk->__sk_common.skc_state != TCP_LISTEN)
+			return take_unix_connection(sk);
+	} else if (!is_udp(sk)) {
+		return NULL;
+	}
+	rules = get_rules();
+	if (!rules)
+		return NULL;
+	cgroup = BPF_CORE_READ(sk, sk_cgrp_data.cgroup, kn, id);
+	if (surely_unwatched(rules, cgroup))
+		return NULL;
+	/* Of a listening unix socket: the process that listened. */
+	if (rules->process_rules && is_unix(sk))
+		tgid = BPF_CORE_READ(sk, sk_peer_pid, numbers[0].nr);
+	return bind_by_task(sk, rules, cgroup, tgid, TACHO_ROLE_NONE, TACHO_DIRECTIONS);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* The maps of the socket probe, and what is remembered of every watched socket. */
+#pragma once
+
+#include "lib/accumulate.bpf.h"
+#include "lib/loss.bpf.h"
+#include "lib/targets.bpf.h"
+#include "socket.h"
+
+/*
+ * Server: a turn is open from its first read to the first send after it. Client: a call is open from its last send to
+ * the first data that comes back.
+ */
+struct socket_state {
+	u64 owner;	/* cgroup id or thread group that `target` was found by */
+	u32 generation; /* of the look-up maps when it was found */
+	struct target_ref target;
+	u8 role;
+	bool owned_by_process;
+	bool counted;	/* in connections_opened */
+	bool overlap;	/* data came while a turn was open, before any of its reply was sent */
+	bool call_open; /* client: something was sent and nothing came back yet */
+	u8 turns;	/* up to TLS_TURNS: how far the connection is from its first request */
+	u8 tls;		/* enum tls_state */
+	bool close_unseen; /* no hook tells its end (unix sockets) */
+	u32 peer;	/* client: dependency slot */
+	u32 write_seq;	/* server: when the open turn began; client: up to where calls are answered */
+	u32 turn_bytes; /* of the open turn, while a handshake is possible */
+	u64 established;  /* accepted and not yet handled by the server; 0 afterwards */
+	u64 arrival;	  /* when the oldest unread data came; 0: none known */
+	u64 last_ready;	  /* when data came last */
+	u64 turn_arrival; /* of the open turn */
+	u64 turn_read;	  /* first read of the open turn; 0: no turn is open */
+	u64 last_read;
+	u64 first_reply; /* of the turn before; 0: none */
+	u64 last_send;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
+	__type(key, int);
+	__type(value, struct socket_state);
+} socket_states SEC(".maps");
+
+/* By target index; each an array of struct socket_shard, whose shape is set before loading. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+} socket_blocks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct socket_chains);
+} socket_chains SEC(".maps");
+
+/* Value: how many sockets listen there (SO_REUSEPORT). */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 16384);
+	__type(key, struct listening_port);
+	__type(value, u32);
+} listening_ports SEC(".maps");
+
+static __always_inline struct socket_state *state_of(struct sock *sk)
+{
+	return bpf_sk_storage_get(&socket_states, sk, NULL, 0);
+}
+
+static __always_inline struct socket_shard *get_shard(const struct target_ref *target, u32 shard)
+{
+	u32 index = target->index;
+	void *block = bpf_map_lookup_elem(&socket_blocks, &index);
+
+	return block ? bpf_map_lookup_elem(block, &shard) : NULL;
+}
+
+/* From a hook in interrupt context, where no look-up by task tells whether the target still is the same one. */
+static __always_inline struct socket_shard *get_shared_shard(const struct target_ref *target)
+{
+	u32 index = target->index;
+	struct target_settings *settings = bpf_map_lookup_elem(&target_settings, &index);
+
+	if (!settings || settings->epoch != target->epoch)
+		return NULL;
+	return get_shard(target, SHARED_SHARD);
+}
+
+static __always_inline bool is_tcp(struct sock *sk)
+{
+	u16 family = sk->__sk_common.skc_family;
+
+	return (family == AF_INET || family == AF_INET6) && sk->sk_protocol == IPPROTO_TCP;
+}
+
+static __always_inline bool is_udp(struct sock *sk)
+{
+	u16 family = sk->__sk_common.skc_family;
+
+	return (family == AF_INET || family == AF_INET6) && sk->sk_protocol == IPPROTO_UDP;
+}
+
+static __always_inline bool is_unix(struct sock *sk)
+{
+	return sk->__sk_common.skc_family == AF_UNIX;
+}
+
+static __always_inline u64 elapsed(u64 from, u64 to)
+{
+	return (s64)(to - from) > 0 ? to - from : 0;
+}

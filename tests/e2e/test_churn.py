@@ -1,0 +1,80 @@
+"""Cgroups that come, serve and go by the hundred leave nothing behind."""
+
+import collections
+
+import pytest
+
+from support.cgroup import Cgroup
+from support.clients import exact
+from support.servers import ExactServer
+from support.tacho import Tacho, target
+from support.waiting import wait_until
+
+ROUNDS = 300
+WARM_UP = 30
+REQUESTS = 23
+MEGABYTE = 1 << 20
+
+
+class Footprint:
+    """What tacho holds when no target is left."""
+
+    def __init__(self, tacho):
+        samples = tacho.scrape()
+        self.series = len(samples.values)
+        self.targets = samples.get("tacho_targets")
+        self.map_entries = {labels["map"]: value for labels, value in samples.all("tacho_map_entries")}
+        self.descriptors = collections.Counter(name.partition(":")[0] for name in tacho.descriptors())
+        self.resident = tacho.resident_bytes()
+
+
+def serve_and_vanish(parent, number: int, tacho) -> None:
+    with Cgroup(f"c{number}", parent) as group, ExactServer(group.prefix) as server:
+        wait_until(lambda: tacho.scrape().target_of(group.path), 2, "the new cgroup")
+        name = tacho.scrape().target_of(group.path)
+        exact(server.address, REQUESTS, connections=2)
+        wait_until(lambda: tacho.requests(name) >= REQUESTS, 2, "its requests")
+        assert tacho.requests(name) == REQUESTS
+
+
+def alone(tacho) -> bool:
+    samples = tacho.scrape()
+    return samples.get("tacho_targets") == 0 and not samples.has("tacho_requests_total")
+
+
+def test_churn_leaks_nothing(cgroups):
+    parent = cgroups("churn")
+    with Tacho({"targets": [target("c", f"{parent.path}/c*")], "limits": {"max_targets": 16}}) as tacho:
+        for number in range(WARM_UP):
+            serve_and_vanish(parent, number, tacho)
+        wait_until(lambda: alone(tacho), 5, "no target is left")
+        before = Footprint(tacho)
+        for number in range(WARM_UP, WARM_UP + ROUNDS):
+            serve_and_vanish(parent, number, tacho)
+        wait_until(lambda: alone(tacho), 5, "no target is left")
+        after = Footprint(tacho)
+        lost = {str(labels): value for labels, value in tacho.scrape().all("tacho_lost_events_total") if value}
+
+    assert after.series == before.series
+    assert after.map_entries == before.map_entries
+    assert after.descriptors == before.descriptors
+    assert after.resident - before.resident < MEGABYTE, f"grew by {after.resident - before.resident} bytes"
+    assert not lost
+
+
+@pytest.mark.parametrize("limit", [8])
+def test_many_at_once_and_all_gone(cgroups, limit):
+    """More cgroups at a time than places: overflow and reuse of places while others go."""
+    parent = cgroups("burst")
+    config = {"targets": [target("b", f"{parent.path}/b*")], "limits": {"max_targets": limit}}
+    with Tacho(config) as tacho:
+        before = Footprint(tacho)
+        for _ in range(5):
+            groups = [Cgroup(f"b{number}", parent) for number in range(3 * limit)]
+            wait_until(lambda: tacho.scrape().get("tacho_targets") >= limit, 2, "all places are taken")
+            for group in groups:
+                group.remove()
+            wait_until(lambda: tacho.scrape().get("tacho_targets") <= 1, 5, "places are free again")
+        after = Footprint(tacho)
+    assert after.descriptors == before.descriptors
+    assert sum(after.map_entries.values()) <= sum(before.map_entries.values()) + 1  # `other` stays

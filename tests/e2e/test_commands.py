@@ -1,0 +1,104 @@
+"""The command line: check, plan, once, and what users are told when something is wrong."""
+
+import os
+import pathlib
+import socket
+import subprocess
+import tempfile
+
+import pytest
+
+from support import paths
+from support.exposition import Samples
+from support.servers import ExactServer
+from support.tacho import Tacho, target
+
+GOOD = "targets:\n  - name: web\n    cgroup: /system.slice/nginx.service\n"
+BAD = "window: 10\ntargets:\n  - name: web\n    cgruop: /x\n  - name: web\n    ports: [70000]\n"
+UNPRIVILEGED = {"user": 65534, "group": 65534, "extra_groups": []}
+
+
+def tacho(*arguments, **options) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [paths.require(paths.TACHO), *map(str, arguments)], capture_output=True, text=True, timeout=30, **options
+    )
+
+
+@pytest.fixture
+def config():
+    """Writes a configuration file that everybody may read: config(text)."""
+    with tempfile.TemporaryDirectory(prefix="tacho-config-") as directory:
+        os.chmod(directory, 0o755)
+
+        def write(text: str) -> pathlib.Path:
+            file = pathlib.Path(directory) / "tacho.yaml"
+            file.write_text(text)
+            return file
+
+        yield write
+
+
+def test_check_accepts_what_is_good_without_privilege(config):
+    file = config(GOOD)
+    checked = tacho("check", f"--config.file={file}", **UNPRIVILEGED)
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_check_names_every_error_with_its_place(config):
+    file = config(BAD)
+    checked = tacho("check", f"--config.file={file}")
+    assert checked.returncode == 2
+    places = [line for line in checked.stderr.splitlines() if line.startswith(f"{file}:")]
+    assert len(places) >= 3, checked.stderr
+    assert all(line.removeprefix(f"{file}:").split(":")[1].isdigit() for line in places)
+    assert f"{file}:4:5:" in checked.stderr and "cgroup" in checked.stderr
+
+
+def test_serve_refuses_a_bad_configuration(config):
+    refused = tacho("--web.listen-address=127.0.0.1:0", f"--config.file={config(BAD)}")
+    assert refused.returncode == 2
+    assert "listening" not in refused.stderr
+
+
+def test_plan_shows_hooks_and_targets(cgroups, config):
+    group = cgroups("planned")
+    with ExactServer(group.prefix):
+        planned = tacho("plan", f"--config.file={config(f'targets: [{{name: planned, cgroup: {group.path}}}]')}")
+    assert planned.returncode == 0, planned.stderr
+    assert "planned" in planned.stdout and "socket.send" in planned.stdout
+
+
+def test_once_writes_one_exposition(cgroups, config):
+    group = cgroups("once")
+    with ExactServer(group.prefix):
+        once = tacho("once", f"--config.file={config(f'targets: [{{name: once, cgroup: {group.path}}}]')}")
+    assert once.returncode == 0, once.stderr
+    assert Samples.parse(once.stdout).get("tacho_requests_total", target="once") == 0
+
+
+def test_port_in_use_is_a_clear_error(cgroups):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = tacho(f"--web.listen-address=127.0.0.1:{port}")
+    assert refused.returncode == 1
+    assert f"127.0.0.1:{port}" in refused.stderr and "in use" in refused.stderr
+
+
+def test_without_privilege_it_says_what_is_missing():
+    refused = tacho("--web.listen-address=127.0.0.1:0", **UNPRIVILEGED)
+    assert refused.returncode == 1
+    assert "CAP_BPF" in refused.stderr, refused.stderr
+
+
+def test_cgroup_that_does_not_exist_yet_is_a_warning_and_absent():
+    with Tacho({"targets": [target("later", "/tacho-no-such-cgroup")]}) as running:
+        warned = running.process.wait_for_line("later|tacho-no-such-cgroup", timeout=5)
+        assert "warn" in warned.string.lower()
+        assert "later" in str(running.targets()["absent"])
+
+
+def test_unknown_flags_and_commands_are_refused():
+    for arguments in (["--web.listen-adress=:1"], ["serv"], ["--config.file=/no/such/file"]):
+        refused = tacho(*arguments)
+        assert refused.returncode == 2, (arguments, refused.stderr)
+        assert refused.stderr.strip()

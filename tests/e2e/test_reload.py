@@ -1,0 +1,57 @@
+"""Reading the configuration again: counters stay, a bad file changes nothing."""
+
+import pytest
+
+from support.clients import exact
+from support.servers import ExactServer
+from support.tacho import Tacho, target
+from support.waiting import wait_until
+
+BAD = "targets:\n  - name: kept\n    cgroupp: /x\n"
+
+
+def last_reload_was_good(tacho) -> bool:
+    return tacho.scrape().get("tacho_config_last_reload_successful") == 1
+
+
+@pytest.mark.parametrize("by_signal", [False, True], ids=["POST /-/reload", "SIGHUP"])
+def test_counters_survive_good_and_bad_configurations(cgroups, by_signal):
+    kept, added = cgroups("kept"), cgroups("added")
+    config = {"targets": [target("kept", kept.path)]}
+    with ExactServer(kept.prefix) as server, ExactServer(added.prefix) as other, Tacho(config) as tacho:
+        tacho.wait_for_target("kept")
+        exact(server.address, 211, connections=3)
+        assert tacho.settled("kept").get("tacho_requests_total", target="kept") == 211
+        assert last_reload_was_good(tacho)
+
+        tacho.configure(BAD)
+        status = tacho.reload(by_signal)
+        assert status in (None, 500)
+        wait_until(lambda: not last_reload_was_good(tacho), 5, "the bad configuration is reported")
+        complaint = tacho.process.wait_for_line(r"tacho\.yaml:3:5: ")
+        assert "cgroup" in complaint.string, "the nearest valid key is named"
+        exact(server.address, 101)
+        assert tacho.settled("kept").get("tacho_requests_total", target="kept") == 211 + 101
+
+        tacho.configure({"targets": [target("kept", kept.path), target("added", added.path)]})
+        status = tacho.reload(by_signal)
+        assert status in (None, 200)
+        wait_until(lambda: last_reload_was_good(tacho), 5, "the good configuration is reported")
+        tacho.wait_for_target("added", timeout=2)
+        exact(server.address, 23)
+        exact(other.address, 29)
+        tacho.settled("added")
+        samples = tacho.settled("kept")
+        assert samples.get("tacho_requests_total", target="kept") == 211 + 101 + 23
+        assert samples.get("tacho_requests_total", target="added") == 29
+
+        tacho.configure({"targets": [target("added", added.path)]})
+        tacho.reload(by_signal)
+        wait_until(lambda: not tacho.scrape().has("tacho_requests_total", target="kept"), 5, "the target is left out")
+        assert tacho.requests("added") == 29
+
+
+def test_reload_wants_a_post(cgroups):
+    with Tacho({"targets": [target("none", "/nothing-here")]}) as tacho:
+        assert tacho.http("/-/reload")[0] == 405
+        assert tacho.reload() == 200

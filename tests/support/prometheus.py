@@ -1,0 +1,106 @@
+"""A real Prometheus that scrapes, and a relay through which one can see and choose what it negotiates."""
+
+import http.client
+import http.server
+import json
+import pathlib
+import tempfile
+import threading
+import urllib.parse
+
+import yaml
+
+from support import net
+from support.process import Process
+from support.waiting import wait_until
+
+
+class Relay:
+    """Forwards GET requests to HOST:PORT, with another Accept header if one is given.
+
+    Prometheus 2.42 always prefers OpenMetrics; this is how it gets the text form. `content_types` has what was answered.
+    """
+
+    def __init__(self, upstream: str, accept: str | None = None):
+        self.content_types: list[str] = []
+        relay = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                headers = {name: value for name, value in self.headers.items() if name.lower() != "host"}
+                if accept:
+                    headers["Accept"] = accept
+                try:
+                    status, answered, body = net.exchange(upstream, self.path, headers=headers)
+                except (OSError, http.client.HTTPException):
+                    return self.send_error(502)
+                relay.content_types.append(answered["Content-Type"])
+                self.send_response(status)
+                for name in ("Content-Type", "Content-Encoding"):
+                    if name in answered:
+                        self.send_header(name, answered[name])
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class Prometheus:
+    """Scrapes `jobs` (name → HOST:PORT) every `interval`."""
+
+    def __init__(self, jobs: dict[str, str], interval: str = "1s", rule_files=()):
+        self._temporary = tempfile.TemporaryDirectory(prefix="tacho-prometheus-")
+        directory = pathlib.Path(self._temporary.name)
+        configuration = {
+            "global": {"scrape_interval": interval, "scrape_timeout": interval, "evaluation_interval": interval},
+            "rule_files": [str(file) for file in rule_files],
+            "scrape_configs": [
+                {"job_name": name, "static_configs": [{"targets": [address]}]} for name, address in jobs.items()
+            ],
+        }
+        (directory / "prometheus.yml").write_text(yaml.safe_dump(configuration))
+        self.address = f"127.0.0.1:{net.free_port()}"
+        self.process = Process([
+            "prometheus", f"--config.file={directory}/prometheus.yml", f"--storage.tsdb.path={directory}/data",
+            f"--web.listen-address={self.address}",
+        ])  # fmt: skip
+        wait_until(lambda: net.exchange(self.address, "/-/ready")[0] == 200, 30, "Prometheus is ready")
+
+    def api(self, path: str, **parameters) -> dict:
+        """The `data` of an API call."""
+        status, _, body = net.exchange(self.address, f"/api/v1/{path}?{urllib.parse.urlencode(parameters)}")
+        answer = json.loads(body)
+        if status != 200 or answer["status"] != "success":
+            raise RuntimeError(f"Prometheus: {path} {parameters}: {body[:500]!r}")
+        return answer["data"]
+
+    def query(self, expression: str, time: float | None = None) -> list[tuple[dict, float]]:
+        """(labels, value) of every element of an instant query."""
+        at = {} if time is None else {"time": time}
+        data = self.api("query", query=expression, **at)
+        return [(element["metric"], float(element["value"][1])) for element in data["result"]]
+
+    def targets(self) -> list[dict]:
+        return self.api("targets")["activeTargets"]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        try:
+            self.process.__exit__(*error)
+        finally:
+            self._temporary.cleanup()

@@ -1,0 +1,88 @@
+#include "targets/processes.h"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+
+#include "temp_tree.h"
+
+namespace targets = tacho::targets;
+
+namespace {
+
+/// Adds /proc/PID/stat in the form of proc(5) up to the parent and a little beyond.
+void add_process(const TempTree& procfs, std::uint32_t pid, const std::string& command, std::uint32_t parent) {
+  CHECK_FALSE(procfs
+                  .file(std::to_string(pid) + "/stat", std::to_string(pid) + " (" + command + ") S " +
+                                                           std::to_string(parent) + " 1 1 0 -1 4194560 1\n")
+                  .empty());
+}
+
+}  // namespace
+
+TEST_CASE("a process is read with its parent and executable") {
+  const TempTree procfs;
+  add_process(procfs, 42, "nginx", 7);
+  procfs.link("42/exe", "/usr/sbin/nginx");
+  const auto process = targets::read_process(procfs.path(), 42);
+  REQUIRE(process);
+  CHECK(process->tgid == 42);
+  CHECK(process->parent == 7);
+  CHECK(process->executable == "/usr/sbin/nginx");
+}
+
+TEST_CASE("a command may contain what looks like the fields after it") {
+  for (const char* command : {"a) S 99 (b", "(sd-pam)", ")", "with space", "", "x) R 1 1"}) {
+    CAPTURE(command);
+    const TempTree procfs;
+    add_process(procfs, 42, command, 7);
+    const auto process = targets::read_process(procfs.path(), 42);
+    REQUIRE(process);
+    CHECK(process->parent == 7);
+    CHECK(process->executable == "[" + std::string(command) + "]");
+  }
+}
+
+TEST_CASE("a deleted executable is known by the name it had") {
+  const TempTree procfs;
+  add_process(procfs, 42, "server", 1);
+  procfs.link("42/exe", "/opt/server (deleted)");
+  CHECK(targets::read_process(procfs.path(), 42)->executable == "/opt/server");
+}
+
+TEST_CASE("a process that is gone, or whose stat makes no sense, is none") {
+  const TempTree procfs;
+  CHECK_FALSE(targets::read_process(procfs.path(), 42));
+  for (const char* stat : {"", "42", "42 (cut", "42 (cut)", "42 (cut) S", "42 cut) S 1"}) {
+    CAPTURE(stat);
+    CHECK_FALSE(procfs.file("42/stat", stat).empty());
+    CHECK_FALSE(targets::read_process(procfs.path(), 42));
+  }
+}
+
+TEST_CASE("a scan takes the directories that are process numbers") {
+  const TempTree procfs;
+  add_process(procfs, 1, "init", 0);
+  add_process(procfs, 4'194'304, "server", 1);
+  for (const char* other : {"self", "12a", "-3", "sys", "99999999999999999999", "7"}) {
+    CHECK(procfs.directory(other) != 0);  // 7 is a process that has just gone: no stat
+  }
+  CHECK_FALSE(procfs.file("uptime", "1 1\n").empty());
+  const auto all = targets::scan_processes(procfs.path());
+  REQUIRE(all.size() == 2);
+  CHECK(all.at(1).parent == 0);
+  CHECK(all.at(4'194'304).executable == "[server]");
+}
+
+TEST_CASE("a scan of what is not there finds nothing") {
+  CHECK(targets::scan_processes("/nonexistent").empty());
+}
+
+TEST_CASE("this process is found in the machine's own /proc") {
+  const auto self = targets::read_process("/proc", static_cast<std::uint32_t>(::getpid()));
+  REQUIRE(self);
+  CHECK(self->parent == static_cast<std::uint32_t>(::getppid()));
+  CHECK(self->executable == std::filesystem::read_symlink("/proc/self/exe").string());
+}

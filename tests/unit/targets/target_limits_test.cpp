@@ -1,0 +1,113 @@
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "recorder.h"
+#include "targets/target_table.h"
+
+using tacho::targets::Target;
+using tacho::targets::TargetTable;
+using namespace tacho::targets::test;
+
+TEST_CASE("targets beyond the limit go into one other and are counted once") {
+  TargetTable table(2);
+  Recorder recorder;
+  const auto three = [] { return std::vector{wanted("a", 10), wanted("b", 20), wanted("c", 30), wanted("d", 40)}; };
+  table.apply(three(), at(0), recorder);
+  CHECK(brief(table) == Lines{"other#0", "a#1", "b#2"});
+  CHECK(table.overflowed() == 2);
+  CHECK(table.targets()[0]->wanted.labels == tacho::targets::Labels{{"target", "other"}});
+  CHECK(table.cgroups().at(30).index == TargetTable::kOther);
+  CHECK(table.cgroups().at(40).index == TargetTable::kOther);
+  CHECK(table.cgroups().at(10).index == 1);
+  CHECK(recorder.events == Lines{"+a", "+b", "+other"});
+
+  table.apply(three(), at(1), recorder);
+  CHECK(table.overflowed() == 2);
+  CHECK(table.cgroups().size() == 4);
+  CHECK(recorder.events == Lines{"+a", "+b", "+other"});
+}
+
+TEST_CASE("who left other is no longer in it") {
+  TargetTable table(1);
+  Recorder recorder;
+  table.apply({wanted("a", 10), wanted("b", 20), wanted("c", 30)}, at(0), recorder);
+  table.apply({wanted("a", 10), wanted("c", 30)}, at(1), recorder);
+  CHECK_FALSE(table.cgroups().contains(20));
+  CHECK(table.cgroups().at(30).index == TargetTable::kOther);
+  CHECK(table.overflowed() == 2);
+}
+
+TEST_CASE("a place that becomes free goes to one of those in other") {
+  TargetTable table(1);
+  Recorder recorder;
+  table.apply({wanted("a", 10), wanted("b", 20)}, at(0), recorder);
+  table.apply({wanted("b", 20)}, at(1), recorder);
+  CHECK(brief(table) == Lines{"other#0", "b#1"});
+  CHECK(table.cgroups().at(20).index == 1);
+  CHECK(recorder.events == Lines{"+a", "+other", "-a", "+b"});
+}
+
+TEST_CASE("other stays once it is there: its counters must not go down") {
+  TargetTable table(1);
+  Recorder recorder;
+  table.apply({wanted("a", 10), wanted("b", 20)}, at(0), recorder);
+  table.apply({wanted("a", 10)}, at(1), recorder);
+  table.release_ended(true, at(2), recorder);
+  CHECK(brief(table) == Lines{"other#0", "a#1"});
+  CHECK(table.cgroups().size() == 1);
+}
+
+TEST_CASE("the place of the target that ended first is taken first, and only when no place is free") {
+  TargetTable table(3);
+  Recorder recorder;
+  table.apply({wanted("a", 10), wanted("b", 20)}, at(0), recorder);
+  table.apply({wanted("a", 10)}, at(1), recorder);
+  table.apply({}, at(2), recorder);
+  CHECK(brief(table) == Lines{"(a#1)", "(b#2)"});
+  table.apply({wanted("c", 30)}, at(3), recorder);
+  CHECK(brief(table) == Lines{"(a#1)", "(b#2)", "c#3"});
+  table.apply({wanted("c", 30), wanted("d", 40)}, at(4), recorder);
+  CHECK(brief(table) == Lines{"(a#1)", "d#2", "c#3"});
+  table.apply({wanted("c", 30), wanted("d", 40), wanted("e", 50)}, at(5), recorder);
+  CHECK(brief(table) == Lines{"e#1", "d#2", "c#3"});
+  CHECK(recorder.events == Lines{"+a", "+b", "+c", "-b", "+d", "-a", "+e"});
+  CHECK(table.overflowed() == 0);
+}
+
+TEST_CASE("a target that an observer refuses is a failure with its name and reason, and does not take a place") {
+  TargetTable table(2);
+  Recorder recorder;
+  recorder.refused = {"a"};
+  const auto changes = table.apply({wanted("a", 10), wanted("b", 20)}, at(0), recorder);
+  CHECK(changes.failures == Lines{"target a: no memory"});
+  CHECK(changes.added == 1);
+  CHECK(brief(table) == Lines{"b#1"});
+  CHECK_FALSE(table.cgroups().contains(10));
+  recorder.refused.clear();
+  CHECK(table.apply({wanted("a", 10), wanted("b", 20)}, at(1), recorder).added == 1);
+  CHECK(brief(table) == Lines{"b#1", "a#2"});
+}
+
+TEST_CASE("an other that an observer refuses is a failure, its members are nobody's, and they are counted once") {
+  TargetTable table(1);
+  Recorder recorder;
+  recorder.refused = {"other"};
+  for (const int round : {0, 1}) {
+    CAPTURE(round);
+    const auto changes = table.apply({wanted("a", 10), wanted("b", 20)}, at(round), recorder);
+    CHECK(changes.failures == Lines{"target other: no memory"});
+    CHECK(brief(table) == Lines{"a#1"});
+    CHECK_FALSE(table.cgroups().contains(20));
+    CHECK(table.overflowed() == 1);
+  }
+}
+
+TEST_CASE("with room for one target the table still works") {
+  TargetTable table(1);
+  Recorder recorder;
+  CHECK(table.apply({}, at(0), recorder).added == 0);
+  CHECK(table.targets().empty());
+  CHECK(table.apply({wanted("a", 10)}, at(0), recorder).added == 1);
+  CHECK(table.indices() == 2);
+}

@@ -1,0 +1,149 @@
+#include "targets/target_table.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "recorder.h"
+
+using tacho::targets::Target;
+using tacho::targets::TargetTable;
+using namespace tacho::targets::test;
+
+TEST_CASE("targets get dense indices from 1 and an epoch above 0") {
+  TargetTable table(4);
+  Recorder recorder;
+  const auto changes = table.apply({wanted("a", 10), wanted("b", 20)}, at(0), recorder);
+  CHECK(changes.added == 2);
+  CHECK(changes.failures.empty());
+  CHECK(table.indices() == 5);
+  CHECK(table.live() == 2);
+  CHECK(brief(table) == Lines{"a#1", "b#2"});
+  CHECK(recorder.events == Lines{"+a", "+b"});
+  for (const Target* target : table.targets()) {
+    CHECK(target->ref.epoch > 0);
+  }
+  CHECK(table.cgroups().at(20).index == 2);
+}
+
+TEST_CASE("a target that is still wanted stays where it is and takes what is new about it") {
+  TargetTable table(4);
+  Recorder recorder;
+  table.apply({wanted("a", 10), wanted("b", 20)}, at(0), recorder);
+  auto grown = wanted("b", 21);
+  grown.ports = {80};
+  const auto changes = table.apply({grown, wanted("a", 10)}, at(1), recorder);
+  CHECK(changes.added == 0);
+  CHECK(changes.ended == 0);
+  CHECK(brief(table) == Lines{"a#1", "b#2"});
+  CHECK(table.targets()[1]->wanted.ports == std::vector<std::uint16_t>{80});
+  CHECK(table.cgroups().contains(21));
+  CHECK_FALSE(table.cgroups().contains(20));
+  CHECK(recorder.events == Lines{"+a", "+b"});
+}
+
+TEST_CASE("a target that is no longer wanted ends, and waits for one scrape") {
+  TargetTable table(4);
+  Recorder recorder;
+  table.apply({wanted("a", 10)}, at(0), recorder);
+  CHECK(table.apply({}, at(1), recorder).ended == 1);
+  CHECK(brief(table) == Lines{"(a#1)"});
+  CHECK(table.live() == 0);
+  CHECK(table.cgroups().empty());
+  CHECK(table.apply({}, at(2), recorder).ended == 0);  // told once
+  table.release_ended(false, at(60), recorder);
+  CHECK(brief(table) == Lines{"(a#1)"});
+  table.release_ended(true, at(61), recorder);
+  CHECK(brief(table).empty());
+  CHECK(recorder.events == Lines{"+a", "-a"});
+}
+
+TEST_CASE("a scrape does not take away who is live") {
+  TargetTable table(4);
+  Recorder recorder;
+  table.apply({wanted("a", 10)}, at(0), recorder);
+  table.release_ended(true, at(3'600), recorder);
+  CHECK(brief(table) == Lines{"a#1"});
+}
+
+TEST_CASE("a target that nobody scrapes is given up after five minutes") {
+  TargetTable table(4);
+  Recorder recorder;
+  table.apply({wanted("a", 10)}, at(0), recorder);
+  table.apply({}, at(100), recorder);
+  table.release_ended(false, at(400), recorder);
+  CHECK(brief(table) == Lines{"(a#1)"});
+  table.release_ended(false, at(401), recorder);
+  CHECK(brief(table).empty());
+}
+
+TEST_CASE("a target that comes back under the same labels goes on where it was") {
+  TargetTable table(4);
+  Recorder recorder;
+  table.apply({wanted("a", 10)}, at(0), recorder);
+  const auto before = table.targets()[0]->ref;
+  table.apply({}, at(1), recorder);
+  const auto changes = table.apply({wanted("a", 11)}, at(2), recorder);
+  CHECK(changes.added == 0);
+  CHECK(table.targets()[0]->ref.index == before.index);
+  CHECK(table.targets()[0]->ref.epoch == before.epoch);
+  CHECK(brief(table) == Lines{"a#1"});
+  CHECK(table.cgroups().contains(11));
+  table.release_ended(true, at(3), recorder);
+  CHECK(brief(table) == Lines{"a#1"});
+  CHECK(recorder.events == Lines{"+a"});
+}
+
+TEST_CASE("an index that is used again has another epoch each time") {
+  TargetTable table(1);
+  Recorder recorder;
+  std::vector<std::uint32_t> epochs;
+  for (const char* name : {"a", "b", "a", "c"}) {
+    table.apply({wanted(name, 10)}, at(0), recorder);
+    REQUIRE(table.targets().size() == 1);
+    CHECK(table.targets()[0]->ref.index == 1);
+    epochs.push_back(table.targets()[0]->ref.epoch);
+    table.apply({}, at(1), recorder);
+    table.release_ended(true, at(1), recorder);
+  }
+  CHECK(epochs[0] < epochs[1]);
+  CHECK(epochs[1] < epochs[2]);
+  CHECK(epochs[2] < epochs[3]);
+}
+
+TEST_CASE("the same labels twice are one target with the members of both") {
+  TargetTable table(4);
+  Recorder recorder;
+  auto second = wanted("a", 20);
+  second.processes = {7};
+  for (const int round : {0, 1}) {
+    CAPTURE(round);
+    const auto changes = table.apply({wanted("a", 10), second}, at(round), recorder);
+    CHECK(changes.added == (round == 0 ? 1 : 0));
+    CHECK(brief(table) == Lines{"a#1"});
+    CHECK(table.cgroups().size() == 2);
+    CHECK(table.processes().size() == 1);
+  }
+  CHECK(recorder.events == Lines{"+a"});
+}
+
+TEST_CASE("labels decide who a target is, not its name") {
+  TargetTable table(4);
+  Recorder recorder;
+  auto left = wanted("a", 10);
+  auto right = wanted("a", 20);
+  left.labels.emplace_back("cgroup", "/x");
+  right.labels.emplace_back("cgroup", "/y");
+  table.apply({left, right}, at(0), recorder);
+  CHECK(brief(table) == Lines{"a#1", "a#2"});
+}
+
+TEST_CASE("a member that two targets claim belongs to one of them") {
+  TargetTable table(4);
+  Recorder recorder;
+  table.apply({wanted("a", 10), wanted("b", 10)}, at(0), recorder);
+  const auto cgroups = table.cgroups();
+  REQUIRE(cgroups.size() == 1);
+  CHECK(cgroups.at(10).index == 1);
+}
