@@ -52,6 +52,8 @@ struct socket_shard {
 	__u64 handshakes; /* turns of TLS handshakes, which are in none of the histograms */
 	__u64 dismissed;  /* turns opened that were no requests after all */
 	__u64 overlapped_turns; /* data was waiting unread when the reply went out */
+	__u64 sampled_turns;    /* that were looked at for several requests in one read */
+	__u64 repeated_turns;   /* of these, with more than one */
 	__u64 connections_opened[2]; /* server, client */
 	__u64 connections_closed[2];
 };

@@ -22,83 +22,64 @@
 
 enum tls_state {
 	TLS_NONE,
-	TLS_HELLO,     /* the open turn, or the one before, began with a handshake record */
-	TLS_FLIGHT,    /* the open turn is the client's last flight, if it stays short */
+	TLS_HELLO,     /* the open turn, or the one before, brought a ClientHello */
+	TLS_FLIGHT,    /* TLS 1.3: the open turn is the client's last flight, if it stays short */
+	TLS_FINAL,     /* TLS 1.2: the open turn is the client's last flight */
 	TLS_CONNECTED, /* requests from here on */
 };
 
 enum { TLS_CHANGE_CIPHER_SPEC = 20, TLS_HANDSHAKE = 22, TLS_APPLICATION_DATA = 23 };
 
-#if defined(__TARGET_ARCH_x86)
-enum { NR_READ = 0, NR_READV = 19, NR_RECVFROM = 45, NR_RECVMSG = 47 };
-#elif defined(__TARGET_ARCH_arm64)
-enum { NR_READ = 63, NR_READV = 65, NR_RECVFROM = 207, NR_RECVMSG = 212 };
-#endif
-
-/* struct msghdr of user space on 64 bit: a pointer and a padded int before the vector. */
-#define MSGHDR_IOV 16
-
-/* The buffer that the running system call has received into; NULL if it is not a call that we know. */
-static __always_inline const void *received_into(void)
+/* The type of the record that the running call has read the beginning of; 0 if it does not look like one. */
+static __always_inline u8 record_type(void)
 {
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
-	const void *second = (const void *)PT_REGS_PARM2_CORE_SYSCALL(regs);
-	const void *vector = second;
-	const void *buffer = NULL;
+	const void *buffer = received_into();
+	u8 record[2] = {};
 
-	switch (BPF_CORE_READ(regs, SYSCALL_NUMBER)) {
-	case NR_READ:
-	case NR_RECVFROM:
-		return second;
-	case NR_RECVMSG:
-		if (bpf_probe_read_user(&vector, sizeof(vector), second + MSGHDR_IOV))
-			return NULL;
-		break;
-	case NR_READV:
-		break;
-	default:
-		return NULL;
-	}
-	/* The first member of struct iovec. */
-	if (bpf_probe_read_user(&buffer, sizeof(buffer), vector))
-		return NULL;
-	return buffer;
+	if (!buffer || bpf_probe_read_user(record, sizeof(record), buffer) || record[1] != 3)
+		return 0;
+	return record[0];
 }
 
 /* A turn begins: does it look like one of a handshake? */
 static __always_inline void begin_handshake_turn(struct socket_state *st)
 {
-	const void *buffer;
-	u8 record[2] = {};
+	u8 before = st->tls;
+	u8 type;
 
-	if (st->turns >= TLS_TURNS || st->tls == TLS_CONNECTED)
+	if (before == TLS_CONNECTED)
+		return;
+	st->tls = TLS_NONE;
+	if (st->turns >= TLS_TURNS)
 		return;
 	st->turns++;
-	buffer = received_into();
-	if (!buffer || bpf_probe_read_user(record, sizeof(record), buffer) || record[1] != 3) {
-		st->tls = TLS_NONE;
-		return;
-	}
-	if (record[0] == TLS_HANDSHAKE)
-		st->tls = TLS_HELLO;
-	else if (st->tls == TLS_HELLO && (record[0] == TLS_CHANGE_CIPHER_SPEC || record[0] == TLS_APPLICATION_DATA))
+	type = record_type();
+	if (type == TLS_HANDSHAKE)
+		st->tls = before == TLS_HELLO ? TLS_FINAL : TLS_HELLO;
+	else if (before == TLS_HELLO && (type == TLS_CHANGE_CIPHER_SPEC || type == TLS_APPLICATION_DATA))
 		st->tls = TLS_FLIGHT;
-	else
-		st->tls = TLS_NONE;
+}
+
+/* More is read in a turn: a second ClientHello (HelloRetryRequest) comes behind change_cipher_spec. */
+static __always_inline void continue_handshake_turn(struct socket_state *st)
+{
+	if (st->tls == TLS_FLIGHT && record_type() == TLS_HANDSHAKE)
+		st->tls = TLS_HELLO;
 }
 
 static __always_inline bool in_handshake(const struct socket_state *st)
 {
-	return st->tls == TLS_HELLO || st->tls == TLS_FLIGHT;
+	return st->tls == TLS_HELLO || st->tls == TLS_FLIGHT || st->tls == TLS_FINAL;
 }
 
 /* The open turn is answered: was it only handshake? */
 static __always_inline bool end_handshake_turn(struct socket_state *st)
 {
-	if (st->tls == TLS_HELLO)
-		return true;
-	st->tls = TLS_CONNECTED;
-	return st->turn_bytes <= LAST_FLIGHT_BYTES;
+	bool is_long = st->tls == TLS_FLIGHT && st->turn_bytes > LAST_FLIGHT_BYTES;
+
+	if (st->tls != TLS_HELLO)
+		st->tls = TLS_CONNECTED;
+	return !is_long;
 }
 
 /* A connection ends with the turn open: was it only the goodbye of TLS? */

@@ -4,6 +4,7 @@
 
 #include "socket_handshake.bpf.h"
 #include "socket_peers.bpf.h"
+#include "socket_pipelining.bpf.h"
 #include "socket_state.bpf.h"
 
 static __always_inline u32 role_index(const struct socket_state *st)
@@ -70,7 +71,7 @@ static __always_inline void count_closed(struct socket_state *st)
 }
 
 static __always_inline void open_turn(struct socket_state *st, struct socket_shard *shard, const struct tcp_sock *tp,
-				      u64 arrival, u64 now)
+				      u64 arrival, u64 now, u32 bytes)
 {
 	finish_reply(st, shard, false);
 	/* Data that came together with the request before was timed when that was read. */
@@ -81,6 +82,7 @@ static __always_inline void open_turn(struct socket_state *st, struct socket_sha
 	st->turn_bytes = 0;
 	st->write_seq = tp ? tp->write_seq : 0;
 	begin_handshake_turn(st);
+	sample_turn(st, shard, bytes);
 	if (!is_counted_late(st))
 		observe(&shard->queue, elapsed(arrival, now));
 	if (st->established) {
@@ -98,7 +100,9 @@ static __always_inline void server_received(struct socket_state *st, struct sock
 	st->last_read = now;
 	st->overlap = false;
 	if (!st->turn_read)
-		open_turn(st, shard, tp, arrival, now);
+		open_turn(st, shard, tp, arrival, now, bytes);
+	else
+		continue_handshake_turn(st);
 	st->turn_bytes += bytes;
 }
 
@@ -120,7 +124,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	st->first_reply = now;
 	observe(&shard->service, elapsed(st->last_read, now));
 	observe(&shard->duration, elapsed(st->turn_arrival, now));
-	if (st->overlap) {
+	if (st->overlap || st->many) {
 		add(&shard->overlapped_turns, 1);
 		st->overlap = false;
 	}

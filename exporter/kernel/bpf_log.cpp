@@ -42,15 +42,20 @@ bool tells_why(std::string_view line) {
 
 }  // namespace
 
-BpfLogCapture::BpfLogCapture() : outer_(current_capture) { current_capture = &text_; }
+BpfLogCapture::BpfLogCapture() : outer_(current_capture) {
+  current_capture = &text_;
+}
 
-BpfLogCapture::~BpfLogCapture() { current_capture = outer_; }
+BpfLogCapture::~BpfLogCapture() {
+  current_capture = outer_;
+}
 
 std::string BpfLogCapture::summary() const {
   std::string first;
+  std::string telling;
   std::string verifier;
-  bool in_log = text_.find("BEGIN PROG LOAD LOG") == std::string::npos &&
-                text_.find("END PROG LOAD LOG") != std::string::npos;
+  bool in_log =
+      text_.find("BEGIN PROG LOAD LOG") == std::string::npos && text_.find("END PROG LOAD LOG") != std::string::npos;
   std::string_view rest = text_;
   while (!rest.empty()) {
     const auto end = rest.find('\n');
@@ -60,20 +65,27 @@ std::string BpfLogCapture::summary() const {
       in_log = true;
     } else if (line.find("END PROG LOAD LOG") != std::string_view::npos) {
       in_log = false;
-    } else if (in_log) {
+    } else if (in_log && !line.starts_with("libbpf: ")) {
       if (!line.empty() && !line.starts_with("processed ")) {
         verifier = line;
       }
-    } else if (first.empty() && tells_why(line)) {
-      first = line.starts_with("libbpf: ") ? line.substr(8) : line;
+    } else if (first.empty() || (telling.empty() && tells_why(line))) {
+      const std::string_view message = line.starts_with("libbpf: ") ? line.substr(8) : line;
+      first = first.empty() ? message : first;
+      telling = tells_why(line) ? message : telling;
     }
   }
-  if (verifier.empty()) {
-    return first;
+  if (telling.empty()) {
+    telling = first;
   }
-  return first.empty() ? verifier : first + " (" + verifier + ")";
+  if (verifier.empty()) {
+    return telling;
+  }
+  return telling.empty() ? verifier : telling + " (" + verifier + ")";
 }
 
-void install_bpf_log() { libbpf_set_print(print); }
+void install_bpf_log() {
+  libbpf_set_print(print);
+}
 
 }  // namespace tacho::kernel

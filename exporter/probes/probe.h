@@ -30,6 +30,8 @@ struct Environment {
 struct ConditionCounters {
   std::uint64_t requests = 0;
   std::uint64_t overlapped = 0;  ///< turns in which more data came before the reply
+  std::uint64_t sampled = 0;     ///< turns looked at for several requests in one read
+  std::uint64_t repeated = 0;    ///< of these, with more than one
   std::uint64_t poll_calls = 0;
   std::uint64_t poll_nonblocking = 0;
 };

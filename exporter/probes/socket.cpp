@@ -93,6 +93,8 @@ class SocketProbe final : public Probe {
       add_histogram(duration, shard.duration);
       counters.requests += metrics::total(duration);
       counters.overlapped += load(shard.overlapped_turns);
+      counters.sampled += load(shard.sampled_turns);
+      counters.repeated += load(shard.repeated_turns);
     });
   }
 

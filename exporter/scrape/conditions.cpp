@@ -7,8 +7,8 @@ constexpr std::array<std::string_view, kConditions> kNames{"multiplexed", "busy_
                                                            "lost_events"};
 constexpr std::array kFamilies{metrics::Family{
     "tacho_target_condition", metrics::Type::gauge, "",
-    "1 while a series of the target may not mean what it says, judged over {window}. multiplexed: requests arrive while "
-    "earlier ones are unanswered, so turns under-count them; busy_polling: most polls do not wait, so poll durations are "
+    "1 while a series of the target may not mean what it says, judged over {window}. multiplexed: connections carry "
+    "several requests at a time (pipelining, HTTP/2), so requests are under-counted; busy_polling: most polls do not wait, so poll durations are "
     "no slack; few_samples: too few operations for rate and variance; no_poll: requests are served without polling calls; "
     "lost_events: a probe has lost events.",
     "condition", kNames}};
@@ -55,7 +55,9 @@ std::array<bool, kConditions> ConditionWatch::evaluate(bool few_samples) const {
   const std::uint64_t requests = last.counters.requests - first.counters.requests;
   const std::uint64_t polls = last.counters.poll_calls - first.counters.poll_calls;
   set(Condition::multiplexed,
-      share_above(last.counters.overlapped - first.counters.overlapped, requests, kMultiplexedShare));
+      share_above(last.counters.overlapped - first.counters.overlapped, requests, kMultiplexedShare) ||
+          share_above(last.counters.repeated - first.counters.repeated, last.counters.sampled - first.counters.sampled,
+                      kMultiplexedShare));
   set(Condition::busy_polling,
       share_above(last.counters.poll_nonblocking - first.counters.poll_nonblocking, polls, kBusyShare));
   set(Condition::no_poll, requests > 0 && polls == 0);

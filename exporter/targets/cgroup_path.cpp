@@ -11,7 +11,9 @@ bool is_hex(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-bool is_container_id(std::string_view text) { return text.size() == 64 && is_hex(text); }
+bool is_container_id(std::string_view text) {
+  return text.size() == 64 && is_hex(text);
+}
 
 /// "kubepods-burstable-pod<uid>.slice" or "pod<uid>", with underscores or dashes in the uid.
 std::optional<std::string> pod_uid(std::string_view component) {
@@ -36,8 +38,15 @@ struct Scope {
   std::string_view prefix;
   std::string_view runtime;
 };
-constexpr std::array kScopes{Scope{"cri-containerd-", "containerd"}, Scope{"crio-", "cri-o"}, Scope{"docker-", "docker"},
-                             Scope{"libpod-", "podman"}, Scope{"nerdctl-", "containerd"}};
+constexpr std::array kScopes{Scope{"cri-containerd-", "containerd"}, Scope{"crio-", "cri-o"},
+                             Scope{"docker-", "docker"}, Scope{"libpod-", "podman"}, Scope{"nerdctl-", "containerd"}};
+
+/// What the prefix of a container's cgroup ("cri-containerd") stands for; itself if it is unknown.
+std::string_view runtime_of(std::string_view prefix) {
+  const auto known = std::ranges::find_if(
+      kScopes, [prefix](const Scope& scope) { return scope.prefix.substr(0, scope.prefix.size() - 1) == prefix; });
+  return known != kScopes.end() ? known->runtime : prefix;
+}
 
 /// The container that a path component names; `parent` is the component above it.
 std::optional<CgroupIdentity> container_of(std::string_view component, std::string_view parent) {
@@ -45,11 +54,10 @@ std::optional<CgroupIdentity> container_of(std::string_view component, std::stri
   found.kind = CgroupIdentity::Kind::container;
   std::string_view name = component;
   // cgroupfs paths under a systemd driver: "<slice>:<runtime>:<id>".
-  if (const auto colon = name.rfind(':'); colon != std::string_view::npos) {
+  if (const auto colon = name.rfind(':'); colon != std::string_view::npos && colon > 0) {
     const auto runtime_begin = name.rfind(':', colon - 1);
     if (runtime_begin != std::string_view::npos && is_container_id(name.substr(colon + 1))) {
-      const auto runtime = name.substr(runtime_begin + 1, colon - runtime_begin - 1);
-      found.runtime = runtime == "cri-containerd" ? "containerd" : runtime;
+      found.runtime = runtime_of(name.substr(runtime_begin + 1, colon - runtime_begin - 1));
       found.container_id = name.substr(colon + 1);
       found.pod_uid = pod_uid(name.substr(0, runtime_begin)).value_or("");
       return found;
@@ -76,8 +84,9 @@ std::optional<CgroupIdentity> container_of(std::string_view component, std::stri
     return found;
   }
   // ECS: "<32 hex>-<digits>" below /ecs/<task>.
-  if (const auto dash = name.find('-'); dash == 32 && is_hex(name.substr(0, 32)) && name.size() > 33 &&
-                                        std::ranges::all_of(name.substr(33), [](char c) { return c >= '0' && c <= '9'; })) {
+  if (const auto dash = name.find('-');
+      dash == 32 && is_hex(name.substr(0, 32)) && name.size() > 33 &&
+      std::ranges::all_of(name.substr(33), [](char c) { return c >= '0' && c <= '9'; })) {
     found.runtime = "ecs";
     found.container_id = name;
     return found;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 namespace tacho::targets {
 namespace {
@@ -46,6 +47,21 @@ std::string name_of(const ListenerGroup& group, const std::vector<const Listener
   return best ? name + ":" + std::to_string(best->second) : name;
 }
 
+/// `name`, or the same told apart from those in `names`, to which it is added.
+std::string free_name(const std::string& name, const std::vector<const Listener*>& sockets,
+                      std::set<std::string>& names) {
+  if (names.insert(name).second) {
+    return name;
+  }
+  // The same program on the same port in another network namespace, or sharing the port (SO_REUSEPORT).
+  const std::string there = sockets.empty() ? name : name + "@" + std::to_string(sockets.front()->network);
+  std::string candidate = there;
+  for (int number = 2; !names.insert(candidate).second; ++number) {
+    candidate = there + "#" + std::to_string(number);
+  }
+  return candidate;
+}
+
 }  // namespace
 
 bool is_server_socket(const Listener& listener) {
@@ -69,7 +85,8 @@ std::vector<ListenerGroup> group_listeners(const std::vector<Listener>& listener
     members.insert(listener.tgid);
     components.join(listener.tgid, holder.try_emplace(listener.socket, listener.tgid).first->second);
   }
-  // From parents to children, as far as the executable stays the same; a process may have a lower number than its parent.
+  // From parents to children, as far as the executable stays the same; a process may have a lower number than its
+  // parent.
   for (bool grown = !members.empty(); grown;) {
     grown = false;
     for (const auto& [tgid, process] : processes) {
@@ -91,22 +108,20 @@ std::vector<ListenerGroup> group_listeners(const std::vector<Listener>& listener
   for (const Listener& listener : listeners) {
     sockets[components.find(listener.tgid)].push_back(&listener);
   }
-  std::vector<ListenerGroup> result;
+  // Names given earlier first: a group that is new must not take one away.
   std::set<std::string> names;
   for (auto& [root, group] : groups) {
     for (const std::uint32_t tgid : group.processes) {
-      if (const auto earlier = known.find(tgid); earlier != known.end() && !names.contains(earlier->second)) {
+      if (const auto earlier = known.find(tgid); earlier != known.end() && names.insert(earlier->second).second) {
         group.name = earlier->second;
         break;
       }
     }
+  }
+  std::vector<ListenerGroup> result;
+  for (auto& [root, group] : groups) {
     if (group.name.empty()) {
-      group.name = name_of(group, sockets[root], processes);
-    }
-    // The same program on the same port in another network namespace.
-    if (!names.insert(group.name).second && !sockets[root].empty()) {
-      group.name += "@" + std::to_string(sockets[root].front()->network);
-      names.insert(group.name);
+      group.name = free_name(name_of(group, sockets[root], processes), sockets[root], names);
     }
     result.push_back(std::move(group));
   }

@@ -7,7 +7,9 @@
 namespace tacho::targets {
 namespace {
 
-bool has_wildcard(const std::string& glob) { return glob.find_first_of("*?[") != std::string::npos; }
+bool has_wildcard(const std::string& glob) {
+  return glob.find_first_of("*?[") != std::string::npos;
+}
 
 std::string parent_of(const std::string& path) {
   const auto slash = path.rfind('/');
@@ -32,6 +34,22 @@ Labels labels_of(const config::TargetRule& entry) {
   return labels;
 }
 
+/// Whether somebody who listens on this is a server worth a target of its own. In units and containers a listening unix
+/// socket is enough, except for the plumbing of the system itself; elsewhere too many helpers have one.
+bool makes_target(const Listener& listener, const CgroupIdentity& identity) {
+  if (listener.kind != TACHO_LISTENER_UNIX) {
+    return is_server_socket(listener);
+  }
+  return identity.kind == CgroupIdentity::Kind::container ||
+         (identity.kind == CgroupIdentity::Kind::unit && !identity.unit.starts_with("systemd-") &&
+          !identity.unit.starts_with("dbus"));
+}
+
+/// Whether a pattern names a cgroup. The root has no name of its own: "/*" and "/**" mean what is below it.
+bool names(const config::Glob& glob, const std::string& path) {
+  return path == "/" ? glob.pattern() == "/" : glob.matches(path);
+}
+
 /// What a discovered container or unit is called.
 std::string name_of(const CgroupIdentity& identity) {
   constexpr std::size_t kShortId = 12;
@@ -50,9 +68,9 @@ std::string name_of(const CgroupIdentity& identity) {
 /// Which target each cgroup belongs to.
 struct TargetRules::CgroupOwners {
   static constexpr std::size_t kNone = ~std::size_t{0};
-  std::map<std::string, std::size_t> target;                 // path → index into the targets, kNone
-  std::map<std::uint64_t, const std::string*> path;          // id → path
-  std::vector<std::size_t> rule;                             // of each target
+  std::map<std::string, std::size_t> target;         // path → index into the targets, kNone
+  std::map<std::uint64_t, const std::string*> path;  // id → path
+  std::vector<std::size_t> rule;                     // of each target
 
   [[nodiscard]] std::size_t of(const std::string& cgroup) const {
     const auto found = target.find(cgroup);
@@ -96,7 +114,7 @@ bool TargetRules::needs_executions() const {
 
 bool TargetRules::excluded(const std::string& path) const {
   for (std::string at = path;; at = parent_of(at)) {
-    if (std::ranges::any_of(exclude_, [&at](const config::Glob& glob) { return glob.matches(at); })) {
+    if (std::ranges::any_of(exclude_, [&at](const config::Glob& glob) { return names(glob, at); })) {
       return true;
     }
     if (at == "/") {
@@ -111,7 +129,7 @@ void TargetRules::plan_cgroups(const World& world, std::vector<DesiredTarget>& t
     std::size_t owner = path == "/" ? CgroupOwners::kNone : owners.of(parent_of(path));
     for (std::size_t r = 0; r < rules_.size(); ++r) {
       const Rule& rule = rules_[r];
-      if (rule.cgroup.empty() || !rule.cgroup.front().matches(path)) {
+      if (rule.cgroup.empty() || !names(rule.cgroup.front(), path)) {
         continue;
       }
       if (owner == CgroupOwners::kNone || owners.rule[owner] != r) {
@@ -134,6 +152,7 @@ void TargetRules::plan_cgroups(const World& world, std::vector<DesiredTarget>& t
 }
 
 void TargetRules::plan_processes(const World& world, std::vector<DesiredTarget>& targets) const {
+  std::set<std::uint32_t> taken;
   for (const Rule& rule : rules_) {
     if (!rule.entry.process) {
       continue;
@@ -141,7 +160,7 @@ void TargetRules::plan_processes(const World& world, std::vector<DesiredTarget>&
     const config::ProcessSelector& wanted = *rule.entry.process;
     DesiredTarget target{rule.entry.name, labels_of(rule.entry), {}, {}, rule.entry.ports, {}};
     for (const auto& [tgid, process] : world.processes) {
-      if (!rule.executable.empty() && !rule.executable.front().matches(process.executable)) {
+      if (taken.contains(tgid) || (!rule.executable.empty() && !rule.executable.front().matches(process.executable))) {
         continue;
       }
       const auto listens = [&](std::uint32_t who) {
@@ -152,14 +171,17 @@ void TargetRules::plan_processes(const World& world, std::vector<DesiredTarget>&
         target.processes.insert(tgid);
       }
     }
-    // Workers that do not hold the listening socket themselves.
-    for (const auto& [tgid, process] : world.processes) {
-      const auto parent = world.processes.find(process.parent);
-      if (parent != world.processes.end() && target.processes.contains(process.parent) &&
-          parent->second.executable == process.executable) {
-        target.processes.insert(tgid);
+    // Workers that do not hold the listening socket themselves; a process may have a lower number than its parent.
+    for (bool grown = true; grown;) {
+      grown = false;
+      for (const auto& [tgid, process] : world.processes) {
+        const auto parent = world.processes.find(process.parent);
+        grown |= parent != world.processes.end() && target.processes.contains(process.parent) &&
+                 parent->second.executable == process.executable && !taken.contains(tgid) &&
+                 target.processes.insert(tgid).second;
       }
     }
+    taken.insert(target.processes.begin(), target.processes.end());
     if (!target.processes.empty()) {
       targets.push_back(std::move(target));
     }
@@ -176,7 +198,7 @@ void TargetRules::plan_listeners(const World& world, const std::map<std::uint32_
   std::vector<Listener> loose;
   for (const Listener& listener : world.listeners) {
     const auto path = owners.path.find(listener.cgroup);
-    if (!is_server_socket(listener) || listener.tgid == world.own_tgid || taken.contains(listener.tgid)) {
+    if (listener.tgid == world.own_tgid || taken.contains(listener.tgid)) {
       continue;
     }
     // A cgroup outside our view (a cgroup namespace) is like the root: its processes are told apart by themselves.
@@ -185,25 +207,31 @@ void TargetRules::plan_listeners(const World& world, const std::map<std::uint32_
       continue;
     }
     CgroupIdentity identity = identify(where);
+    if (!makes_target(listener, identity)) {
+      continue;
+    }
     if (identity.kind == CgroupIdentity::Kind::session) {
       loose.push_back(listener);
     } else {
       found.try_emplace(identity.path, std::move(identity));
     }
   }
-  for (auto& [path, identity] : found) {
-    const std::string name = name_of(identity);
-    DesiredTarget target{name, {{"target", name}}, {}, {}, {}, std::move(identity)};
-    for (auto below = world.cgroups.lower_bound(path); below != world.cgroups.end(); ++below) {
-      if (!below->first.starts_with(path)) {
+  // Every cgroup goes to the innermost one found around it (containers in containers).
+  std::map<std::string, std::set<std::uint64_t>> members;
+  for (const auto& [path, id] : world.cgroups) {
+    if (owners.of(path) != CgroupOwners::kNone) {
+      continue;
+    }
+    for (std::string at = path; at != "/"; at = parent_of(at)) {
+      if (found.contains(at)) {
+        members[at].insert(id);
         break;
       }
-      const bool inside = below->first.size() == path.size() || below->first[path.size()] == '/';
-      if (inside && owners.of(below->first) == CgroupOwners::kNone) {
-        target.cgroups.insert(below->second);
-      }
     }
-    targets.push_back(std::move(target));
+  }
+  for (auto& [path, identity] : found) {
+    const std::string name = name_of(identity);
+    targets.push_back({name, {{"target", name}}, std::move(members[path]), {}, {}, std::move(identity)});
   }
   for (ListenerGroup& group : group_listeners(loose, world.processes, known)) {
     targets.push_back({group.name, {{"target", group.name}}, {}, std::move(group.processes), {}, {}});

@@ -74,7 +74,6 @@ void TargetTable::overflow(DesiredTarget wanted, Changes& changes, TargetObserve
   }
   other->wanted.cgroups.merge(wanted.cgroups);
   other->wanted.processes.merge(wanted.processes);
-  overflow_.push_back(std::move(wanted.labels));
 }
 
 TargetTable::Changes TargetTable::apply(std::vector<DesiredTarget> wanted, Time now, TargetObserver& observer) {
@@ -124,6 +123,7 @@ TargetTable::Changes TargetTable::apply(std::vector<DesiredTarget> wanted, Time 
       if (std::ranges::find(overflowed_before, copy.labels) == overflowed_before.end()) {
         ++overflowed_;
       }
+      overflow_.push_back(copy.labels);
       overflow(std::move(copy), changes, observer);
     } else {
       ++changes.added;

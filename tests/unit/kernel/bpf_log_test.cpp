@@ -36,7 +36,7 @@ TEST_CASE("a capture keeps libbpf's own words") {
   const char garbage[] = "this is no ELF file";
   CHECK(bpf_object__open_mem(garbage, sizeof(garbage), nullptr) == nullptr);
   INFO(log.summary());
-  CHECK(log.summary().find("failed") != std::string::npos);
+  CHECK(log.summary().find("ELF") != std::string::npos);
   CHECK_FALSE(log.summary().starts_with("libbpf: "));
 }
 
@@ -59,13 +59,33 @@ TEST_CASE("a load log that says nothing but its size is left out") {
   CHECK(log.summary() == "prog 'p': BPF program load failed: EPERM");
 }
 
-TEST_CASE("nothing said, or nothing that tells why, gives no summary") {
+TEST_CASE("nothing said gives no summary, what is no warning neither") {
   const BpfLogCapture log;
   CHECK(log.summary().empty());
   say(LIBBPF_INFO, "libbpf: prog 'p': this is no warning: failed\n");
   say(LIBBPF_DEBUG, "libbpf: loading failed object\n");
-  say(LIBBPF_WARN, "libbpf: Kernel doesn't support something\n");
   CHECK(log.summary().empty());
+}
+
+TEST_CASE("the first warning that tells why comes before the first of all") {
+  const BpfLogCapture log;
+  say(LIBBPF_WARN, "libbpf: Kernel doesn't support something\n");
+  CHECK(log.summary() == "Kernel doesn't support something");
+  say(LIBBPF_WARN, "libbpf: map 'm': failed to create: EPERM\n");
+  say(LIBBPF_WARN, "libbpf: failed to load object 'o'\n");
+  CHECK(log.summary() == "map 'm': failed to create: EPERM");
+}
+
+TEST_CASE("of a verifier's log that is too long to keep, the end and the program's name are told") {
+  const BpfLogCapture log;
+  say(LIBBPF_WARN, "libbpf: prog 'p': BPF program load failed: EINVAL\n");
+  std::string verifier;
+  for (int i = 0; i < 20'000; ++i) {
+    verifier += std::to_string(i) + ": (bf) r1 = r10\n";
+  }
+  say(LIBBPF_WARN, "libbpf: prog 'p': -- BEGIN PROG LOAD LOG --\n%sR0 has no value\n-- END PROG LOAD LOG --\n",
+      verifier.c_str());
+  CHECK(log.summary() == "prog 'p': BPF program load failed: EINVAL (R0 has no value)");
 }
 
 TEST_CASE("a message without a line break is understood") {

@@ -131,6 +131,7 @@ TEST_CASE("malformed elements are skipped, the others count") {
       {"*/openmetrics-text", kText},
       {"application openmetrics-text", kText},
       {"garbage, application/openmetrics-text", kOpen},
+      {R"(garbage "x,application/openmetrics-text,\",", text/plain;q=0.5)", kText},
       {"a/b;c=\"d,e\"f,application/openmetrics-text", kOpen},
       {"application/openmetrics-text;q=oops,application/openmetrics-text;q=0.5", kOpen},
       {"\xff\xfe,;;=\"", kText},

@@ -42,6 +42,7 @@ TEST_CASE("variance of small examples") {
   CHECK(variance_seconds2(of({-5, -5, -5})) == 0);
   CHECK(variance_seconds2(of({-1, 0, 0, 0, 0, 0, 0, 0, 0, 0})) == Approx(0.09e-18));
   CHECK(cv2(of({-5, 5})) == 0);
+  CHECK(cv2(of({-5, -9})) == 0);
   CHECK(cv2(of({})) == 0);
 }
 

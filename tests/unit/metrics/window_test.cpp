@@ -105,6 +105,19 @@ TEST_CASE("a slow server: the last 2048 sends, whichever is longer") {
   }
 }
 
+TEST_CASE("few samples in the window, though the rate stands on enough") {
+  std::mt19937_64 random(17);
+  Traffic traffic;
+  traffic.send_poisson(random, 0, 20 * kSecond, 1000);
+  traffic.send_poisson(random, 20 * kSecond, 40 * kSecond, 5);
+  Window window(10s);
+  sample_every_second(window, traffic, 0, 20 * kSecond);
+  CHECK_FALSE(window.few_samples());
+  sample_every_second(window, traffic, 21 * kSecond, 39 * kSecond);
+  CHECK(window.few_samples());
+  CHECK(window.observed_rps() > 5);
+}
+
 TEST_CASE("idle gaps count for the rate, not for the variance; silence in the window is 0") {
   Traffic traffic;
   for (std::int64_t burst = 0; burst < 4; ++burst) {
@@ -207,11 +220,38 @@ TEST_CASE("a reset or time going backwards starts anew") {
     window.push({21 * kSecond, {}, 0, 0});
     CHECK(window.observed_rps() == 0);
     Traffic fresh;
-    fresh.send_poisson(random, 21 * kSecond, 30 * kSecond, 300);
+    fresh.send_poisson(random, 21 * kSecond, 30 * kSecond, 100);
     sample_every_second(window, fresh, 22 * kSecond, 29 * kSecond);
     CHECK(window.observed_rps() == Approx(test::naive_rps(fresh.sends, 21 * kSecond, 29 * kSecond)).epsilon(1e-12));
   }
-  SECTION("time") {
+  SECTION("any one of the counters that only grow") {
+    const auto less = [&](auto counter) {
+      Window other(10s);
+      sample_every_second(other, traffic, 0, 20 * kSecond);
+      WindowSample sample = traffic.counters_at(21 * kSecond);
+      counter(sample.direction[1]) = 5;
+      other.push(sample);
+      sample.time_ns += kSecond;
+      counter(sample.direction[1]) = 4;
+      other.push(sample);
+      return other.observed_rps() == 0 && other.few_samples();
+    };
+    CHECK(less([](Moments& m) -> auto& { return m.operations; }));
+    CHECK(less([](Moments& m) -> auto& { return m.intervals; }));
+    CHECK(less([](Moments& m) -> auto& { return m.idle_gaps; }));
+    CHECK(less([](Moments& m) -> auto& { return m.idle_gap_ns; }));
+    CHECK(less([](Moments& m) -> auto& { return m.square_ns2; }));
+    // Two CPUs out of order: not a reset.
+    CHECK_FALSE(less([](Moments& m) -> auto& { return m.interval_ns; }));
+  }
+  SECTION("time alone") {
+    WindowSample sample = traffic.counters_at(21 * kSecond);
+    sample.time_ns = 19 * kSecond;
+    window.push(sample);
+    CHECK(window.observed_rps() == 0);
+    CHECK(window.memory() < 5 * sizeof(WindowSample) + SendHistory::kCapacity * sizeof(SendPoint));
+  }
+  SECTION("time and counters") {
     window.push(traffic.counters_at(10 * kSecond));
     CHECK(window.observed_rps() == 0);
     sample_every_second(window, traffic, 11 * kSecond, 15 * kSecond);

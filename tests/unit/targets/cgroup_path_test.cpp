@@ -184,12 +184,23 @@ TEST_CASE("a pod's uid needs 32 hex digits and a place for them") {
 
 TEST_CASE("hostile names are taken apart without harm") {
   const std::string id = hex('a');
-  for (const std::string& path :
-       {std::string("//"), std::string("/a//b/"), "/:" + id, "/::" + id, ":" + id, id, "/" + std::string(10'000, '/'),
-        "/x:" + id, "/pod", "/-pod", std::string("/.scope"), std::string("/\xff\xfe\0x", 5), std::string("/a\nb\"c"),
-        "/" + std::string(100'000, 'a')}) {
+  const std::vector<std::string> paths{"//",
+                                       "/a//b/",
+                                       "/:" + id,
+                                       "/::" + id,
+                                       ":" + id,
+                                       id,
+                                       "/x:" + id,
+                                       "/pod",
+                                       "/-pod",
+                                       "/.scope",
+                                       "/a\nb\"c",
+                                       {"/\xff\xfe\0x", 5},
+                                       "/" + std::string(10'000, '/'),
+                                       "/" + std::string(100'000, 'a')};
+  for (const std::string& path : paths) {
     const CgroupIdentity found = identify(path);
-    CAPTURE(path.size());
+    CAPTURE(path.substr(0, 100));
     CHECK(path.starts_with(found.path));
     CHECK(found.container_id.size() <= 64);
     CHECK(found.runtime.size() < 64);  // never the id itself

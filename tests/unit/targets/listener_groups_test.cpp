@@ -110,6 +110,7 @@ TEST_CASE("a name given earlier stays with its processes, and is given once") {
   listen(world, "/", 20, 81);
   CHECK(groups(world, {{20, "web:79"}}) == Lines{"web:80: 10", "web:79: 20"});
   CHECK(groups(world, {{10, "web:79"}, {20, "web:79"}}) == Lines{"web:79: 10", "web:81: 20"});
+  CHECK(groups(world, {{20, "web:80"}}) == Lines{"web:80@" + std::to_string(kNetwork) + ": 10", "web:80: 20"});
   CHECK(groups(world, {{10, "web:81"}}) == Lines{"web:81: 10", "web:81@" + std::to_string(kNetwork) + ": 20"});
 }
 

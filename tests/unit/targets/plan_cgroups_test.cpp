@@ -66,7 +66,18 @@ TEST_CASE("where two rules name the same cgroup the first one wins") {
         Lines{"target=second cgroup=/a | /a | |", "target=second cgroup=/b | /b | |"});
 }
 
-TEST_CASE("the root can be a target like any other") {
+TEST_CASE("a glob means what is below the root, not the root itself") {
+  Config config;
+  for (const char* glob : {"/*", "/**", "/**/"}) {
+    CAPTURE(glob);
+    config.targets = {cgroup_rule("all", glob)};
+    for (const std::string& line : plan(config, world_of({"/a", "/b"}))) {
+      CHECK(line.find(" / ") == std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("the root can be a target when it is named") {
   Config config;
   config.targets = {cgroup_rule("machine", "/")};
   CHECK(plan(config, world_of({"/a", "/a/b"})) == Lines{"target=machine | / /a /a/b | |"});

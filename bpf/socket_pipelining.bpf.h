@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Does one read bring several requests? Then turns under-count them, and the target is told to be multiplexed.
+ *
+ * Requests of one protocol begin alike ("GET ", "*3\r\n", a binary header), so several in one read show as the first four
+ * bytes coming again. The second turn of a connection is looked at and then one in 256; only the yes or no leaves the
+ * program. The preface of HTTP/2 (RFC 9113, 3.4) on the first turn says it at once.
+ */
+#pragma once
+
+#include "socket_state.bpf.h"
+
+#define SAMPLE_BYTES 512
+#define HTTP2_PREFACE 0x20495250 /* "PRI " */
+#define TLS_RECORD 0x0317	 /* application data, version 3: several records are one request more often than not */
+
+struct sample {
+	u8 bytes[SAMPLE_BYTES];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct sample);
+} pipelining_sample SEC(".maps");
+
+static __always_inline u32 word_at(const struct sample *sample, u32 offset)
+{
+	const u8 *b = &sample->bytes[offset];
+
+	return b[0] | (u32)b[1] << 8 | (u32)b[2] << 16 | (u32)b[3] << 24;
+}
+
+/* Whether the beginning of what was received comes again in it. */
+static __always_inline bool begins_again(const void *buffer, u32 bytes)
+{
+	struct sample *sample;
+	u32 zero = 0, head, word;
+
+	sample = bpf_map_lookup_elem(&pipelining_sample, &zero);
+	if (!sample || bytes < 12)
+		return false;
+	if (bytes > SAMPLE_BYTES)
+		bytes = SAMPLE_BYTES;
+	if (bpf_probe_read_user(sample->bytes, bytes, buffer))
+		return false;
+	head = word_at(sample, 0);
+	if ((head & 0xffff) == TLS_RECORD || head == (head & 0xff) * 0x01010101)
+		return false;
+	word = word_at(sample, 1);
+	for (u32 i = 5; i < SAMPLE_BYTES; i++) {
+		if (i >= bytes)
+			return false;
+		word = word >> 8 | (u32)sample->bytes[i] << 24;
+		if (word == head)
+			return true;
+	}
+	return false;
+}
+
+static __always_inline void sample_turn(struct socket_state *st, struct socket_shard *shard, u32 bytes)
+{
+	const void *buffer;
+	u32 head = 0;
+
+	switch (st->sampler++) {
+	case 0:
+		buffer = st->turns <= 1 ? received_into() : NULL;
+		if (buffer && !bpf_probe_read_user(&head, sizeof(head), buffer))
+			st->many = head == HTTP2_PREFACE;
+		break;
+	case 1:
+		buffer = received_into();
+		if (!buffer)
+			break;
+		add(&shard->sampled_turns, 1);
+		if (begins_again(buffer, bytes))
+			add(&shard->repeated_turns, 1);
+		break;
+	}
+}
