@@ -124,10 +124,7 @@ targets::Time App::run(targets::Time now) {
   const targets::Time next = discovery_->run(now);
   if (now >= next_sample_) {
     scraper_->sample();
-    {
-      const std::lock_guard lock(mutex_);
-      table_.release_ended(false, now, *scraper_);
-    }
+    scraper_->release_forgotten(now);
     next_sample_ = std::max(next_sample_ + kSampleInterval, now + kSampleInterval / 2);
   }
   return std::min(next, next_sample_);

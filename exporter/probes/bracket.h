@@ -5,23 +5,35 @@
 namespace tacho::probes {
 
 /// A load that the compiler neither tears nor moves before earlier loads; the other side is a BPF program.
-inline std::uint64_t load(const std::uint64_t& place) { return __atomic_load_n(&place, __ATOMIC_ACQUIRE); }
-inline std::uint64_t load(const unsigned long long& place) { return __atomic_load_n(&place, __ATOMIC_ACQUIRE); }
-inline std::int64_t load(const long long& place) { return __atomic_load_n(&place, __ATOMIC_ACQUIRE); }
+inline std::uint64_t load(const std::uint64_t& place) {
+  return __atomic_load_n(&place, __ATOMIC_ACQUIRE);
+}
+inline std::uint64_t load(const unsigned long long& place) {
+  return __atomic_load_n(&place, __ATOMIC_ACQUIRE);
+}
+inline std::int64_t load(const long long& place) {
+  return __atomic_load_n(&place, __ATOMIC_ACQUIRE);
+}
 
 /// Reads what a program changes between counting up `begin` and `end`, again if it was caught in the middle: `end` is
 /// taken first and `begin` last, so equal numbers mean that no change overlapped. After some tries the last copy is
-/// taken; it is at most one event out of step.
+/// taken (the program's virtual CPU may be off); it is at most one event out of step.
+/// @param in_step if given: set to false if the copy may be out of step, else left as it is
 template <class Counter, class Copy>
-auto read_bracketed(const Counter& begin, const Counter& end, Copy copy) {
+auto read_bracketed(const Counter& begin, const Counter& end, Copy copy, bool* in_step = nullptr) {
   constexpr int kTries = 32;
   for (int i = 1;; ++i) {
     const std::uint64_t ended = load(end);
     auto result = copy();
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    if (load(begin) == ended || i == kTries) {
-      return result;
+    const bool overlapped = load(begin) != ended;
+    if (overlapped && i < kTries) {
+      continue;
     }
+    if (overlapped && in_step != nullptr) {
+      *in_step = false;
+    }
+    return result;
   }
 }
 

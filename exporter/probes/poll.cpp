@@ -1,8 +1,7 @@
 #include "probes/poll.h"
 
-#include <spdlog/spdlog.h>
-
 #include <bpf/poll.skel.h>
+#include <spdlog/spdlog.h>
 
 #include <numeric>
 
@@ -21,10 +20,10 @@ using kernel::Hook;
 
 /// Exits first: an exit whose enter was not seen is ignored, an enter whose exit was not seen would last forever.
 constexpr std::array<std::string_view, 14> kClassic{
-    "poll_exit_epoll_wait",  "poll_exit_epoll_pwait",  "poll_exit_epoll_pwait2",  "poll_exit_poll",
-    "poll_exit_ppoll",       "poll_exit_select",       "poll_exit_pselect6",      "poll_enter_epoll_wait",
-    "poll_enter_epoll_pwait", "poll_enter_epoll_pwait2", "poll_enter_poll",         "poll_enter_ppoll",
-    "poll_enter_select",     "poll_enter_pselect6"};
+    "poll_exit_epoll_wait",   "poll_exit_epoll_pwait",   "poll_exit_epoll_pwait2", "poll_exit_poll",
+    "poll_exit_ppoll",        "poll_exit_select",        "poll_exit_pselect6",     "poll_enter_epoll_wait",
+    "poll_enter_epoll_pwait", "poll_enter_epoll_pwait2", "poll_enter_poll",        "poll_enter_ppoll",
+    "poll_enter_select",      "poll_enter_pselect6"};
 constexpr std::array<std::string_view, 2> kRaw{"poll_raw_exit", "poll_raw_enter"};
 constexpr std::array<std::string_view, 1> kThreads{"poll_thread_exit"};
 constexpr std::array<std::string_view, 1> kOlder{"poll_adopt"};
@@ -56,6 +55,10 @@ class PollProbe final : public Probe {
 
   void remove_target(std::uint32_t index) override { blocks_.remove(index); }
 
+  Result<void> flush() override {
+    return blocks_.flush();
+  }
+
   Result<void> adopt() override {
     const bpf_program* program = object_->program("poll_adopt");
     return program != nullptr ? kernel::run_iterator(program) : fail("waits that began before tacho are not known");
@@ -71,7 +74,7 @@ class PollProbe final : public Probe {
       }
     });
     sample.poll_calls = completed + times.waiters;
-    sample.poll_ns = keep_rising(index, times.total_ns(now_ns));
+    sample.poll_ns = keep_rising(index, times, now_ns);
   }
 
   void count(std::uint32_t index, ConditionCounters& counters) override {
@@ -93,7 +96,7 @@ class PollProbe final : public Probe {
 
   void read(std::uint32_t index, std::int64_t now_ns, const metrics::Window& window, metrics::Row& row) override {
     const PollSnapshot s = snapshot(index);
-    decode(s, keep_rising(index, s.times.total_ns(now_ns)), window, row);
+    decode(s, keep_rising(index, s.times, now_ns), window, row);
   }
 
  private:
@@ -112,9 +115,13 @@ class PollProbe final : public Probe {
     }
   }
 
-  /// The clock of a program on another CPU may be a little ahead of ours: a counter must not step back for that.
-  std::uint64_t keep_rising(std::uint32_t index, std::uint64_t total) {
-    return idle_ns_.at(index) = std::max(idle_ns_.at(index), total);
+  /// The clock of a program on another CPU may be a little ahead of ours: a counter must not step back for that. And it
+  /// must not leap for a torn read, since it could never come back.
+  std::uint64_t keep_rising(std::uint32_t index, const PollTimes& times, std::int64_t now_ns) {
+    if (times.in_step) {
+      idle_ns_.at(index) = std::max(idle_ns_.at(index), times.total_ns(now_ns));
+    }
+    return idle_ns_.at(index);
   }
 
   std::unique_ptr<kernel::BpfObject> object_;
@@ -126,13 +133,14 @@ class PollProbe final : public Probe {
 
 Result<std::unique_ptr<Probe>> load_poll_probe(const config::Config& config, const Environment& environment) {
   if (auto tracefs = kernel::ensure_tracefs(); !tracefs) {
-    spdlog::warn("{}: polls are seen through sys_enter and sys_exit, which costs every system call of the machine ~50 ns",
-                 tracefs.error().message);
+    spdlog::warn(
+        "{}: polls are seen through sys_enter and sys_exit, which costs every system call of the machine ~50 ns",
+        tracefs.error().message);
   }
   std::size_t size = 0;
   const void* bytes = poll_bpf__elf_bytes(&size);
-  auto object = load_object({"poll", {static_cast<const std::byte*>(bytes), size}}, kHooks, config.probes.poll, environment,
-                            [&environment](kernel::ObjectSetup& setup) {
+  auto object = load_object({"poll", {static_cast<const std::byte*>(bytes), size}}, kHooks, config.probes.poll,
+                            environment, [&environment](kernel::ObjectSetup& setup) {
                               return set_up_blocks(setup, "poll_blocks", sizeof(poll_shard), environment);
                             });
   if (!object) {

@@ -19,20 +19,27 @@ constexpr std::array kFamilies{
     Family{"tacho_poll_duration_seconds", Type::histogram, "seconds",
            "Duration of completed epoll_wait, poll and select calls; nonblocking: called with a timeout of zero.",
            "outcome", kOutcomes},
-    Family{"tacho_poll_duration_mean_seconds", Type::gauge, "seconds",
+    Family{"tacho_poll_duration_mean_seconds",
+           Type::gauge,
+           "seconds",
            "Mean duration of polling calls over {window}, waits in progress included (ISPASS 2024: saturation slack).",
            "",
            {}},
     Family{"tacho_poll_waiters", Type::gauge, "", "Threads that are waiting in a polling call now.", "", {}},
-    Family{"tacho_idle_seconds_total", Type::counter, "seconds",
+    Family{"tacho_idle_seconds_total",
+           Type::counter,
+           "seconds",
            "Thread time spent waiting in polling calls, waits in progress included.",
            "",
            {}},
-    Family{"tacho_threads", Type::gauge, "", "Threads that have called epoll_wait, poll or select and are alive.", "", {}},
+    Family{
+        "tacho_threads", Type::gauge, "", "Threads that have called epoll_wait, poll or select and are alive.", "", {}},
 };
 
 /// A sum of per-CPU differences: below zero only if it was read in the middle of a change.
-std::uint64_t not_negative(std::uint64_t value) { return static_cast<std::int64_t>(value) < 0 ? 0 : value; }
+std::uint64_t not_negative(std::uint64_t value) {
+  return static_cast<std::int64_t>(value) < 0 ? 0 : value;
+}
 
 }  // namespace
 
@@ -41,20 +48,27 @@ std::uint64_t PollTimes::total_ns(std::int64_t now_ns) const {
   return not_negative(completed + waiters * static_cast<std::uint64_t>(now_ns) - started_ns);
 }
 
-std::uint64_t PollTimes::waiting() const { return not_negative(waiters); }
+std::uint64_t PollTimes::waiting() const {
+  return not_negative(waiters);
+}
 
-std::span<const Family> poll_families() { return kFamilies; }
+std::span<const Family> poll_families() {
+  return kFamilies;
+}
 
 void add_shard(PollTimes& times, const poll_shard& shard) {
-  const PollTimes copy = read_bracketed(shard.begin, shard.end, [&shard] {
-    PollTimes inside;
-    for (std::size_t i = 0; i < inside.completed_ns.size(); ++i) {
-      inside.completed_ns[i] = load(shard.duration[i].sum_ns);
-    }
-    inside.waiters = load(shard.waiters);
-    inside.started_ns = load(shard.started_ns);
-    return inside;
-  });
+  const PollTimes copy = read_bracketed(
+      shard.begin, shard.end,
+      [&shard] {
+        PollTimes inside;
+        for (std::size_t i = 0; i < inside.completed_ns.size(); ++i) {
+          inside.completed_ns[i] = load(shard.duration[i].sum_ns);
+        }
+        inside.waiters = load(shard.waiters);
+        inside.started_ns = load(shard.started_ns);
+        return inside;
+      },
+      &times.in_step);
   for (std::size_t i = 0; i < copy.completed_ns.size(); ++i) {
     times.completed_ns[i] += copy.completed_ns[i];
   }

@@ -16,6 +16,8 @@ struct PollTimes {
   std::array<std::uint64_t, TACHO_POLL_OUTCOMES> completed_ns{};
   std::uint64_t waiters = 0;
   std::uint64_t started_ns = 0;
+  bool in_step =
+      true;  ///< false: one wait may be counted without its start, and total_ns() is off by the machine's uptime
 
   /// Time in completed waits and the elapsed part of those in progress.
   [[nodiscard]] std::uint64_t total_ns(std::int64_t now_ns) const;

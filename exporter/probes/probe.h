@@ -59,9 +59,11 @@ class Probe {
   /// Maps whose fill is exported.
   [[nodiscard]] virtual std::span<const std::string_view> bounded_maps() const { return {}; }
 
-  /// Makes the accumulators of a target index, at 0.
+  /// Makes the accumulators of a target index, at 0; they count after the next flush().
   virtual Result<void> add_target(std::uint32_t index) = 0;
   virtual void remove_target(std::uint32_t index) = 0;
+  /// Makes the additions and removals since the last call known to the kernel.
+  virtual Result<void> flush() = 0;
   /// Finds what is older than the programs or than a target.
   virtual Result<void> adopt() = 0;
 

@@ -39,8 +39,9 @@ constexpr std::array<std::string_view, 2> kBoundedMaps{"listening_ports", "depen
 
 class SocketProbe final : public Probe {
  public:
-  SocketProbe(std::unique_ptr<kernel::BpfObject> object, const Environment& environment)
+  SocketProbe(std::unique_ptr<kernel::BpfObject> object, kernel::MappedArray chains, const Environment& environment)
       : object_(std::move(object)),
+        chains_(std::move(chains)),
         blocks_("socket", object_->map("socket_blocks"), sizeof(socket_shard), environment.shards.shards()),
         dependencies_("dependency", object_->map("dependency_blocks"), sizeof(dependency), environment.max_peers + 1) {}
 
@@ -50,10 +51,7 @@ class SocketProbe final : public Probe {
   [[nodiscard]] std::span<const std::string_view> bounded_maps() const override { return kBoundedMaps; }
 
   Result<void> add_target(std::uint32_t index) override {
-    const socket_chains none{};
-    if (bpf_map_update_elem(object_->map("socket_chains"), &index, &none, BPF_ANY) != 0) {
-      return fail_errno("cannot reset the intervals of a target");
-    }
+    chains_.at<socket_chains>(index) = {};
     if (auto added = dependencies_.add(index); !added) {
       return added;
     }
@@ -64,6 +62,11 @@ class SocketProbe final : public Probe {
     blocks_.remove(index);
     dependencies_.remove(index);
     forget_peers(index);
+  }
+
+  Result<void> flush() override {
+    auto done = dependencies_.flush();
+    return done ? blocks_.flush() : done;
   }
 
   Result<void> adopt() override {
@@ -129,7 +132,9 @@ class SocketProbe final : public Probe {
 
   [[nodiscard]] std::vector<DependencySnapshot> calls(std::uint32_t index) const {
     std::vector<DependencySnapshot> all;
-    for (std::uint32_t slot = 0; slot < dependencies_.shards(); ++slot) {
+    // Slots are given out in order: what was not asked for need not be touched, and takes no memory here.
+    const std::uint32_t asked = __atomic_load_n(&chains_.at<socket_chains>(index).peers, __ATOMIC_ACQUIRE);
+    for (std::uint32_t slot = 0; slot < dependencies_.shards() && slot <= asked; ++slot) {
       const auto* entry = dependencies_.shard<dependency>(index, slot);
       if (entry == nullptr) {
         break;
@@ -162,6 +167,7 @@ class SocketProbe final : public Probe {
   }
 
   std::unique_ptr<kernel::BpfObject> object_;
+  kernel::MappedArray chains_;  // by index
   TargetBlocks blocks_;
   TargetBlocks dependencies_;
 };
@@ -199,7 +205,12 @@ Result<std::unique_ptr<Probe>> load_socket_probe(const config::Config& config, c
   if (!object) {
     return std::unexpected(object.error());
   }
-  return std::make_unique<SocketProbe>(std::move(*object), environment);
+  auto chains = kernel::MappedArray::open((*object)->map("socket_chains"), sizeof(socket_chains), environment.indices,
+                                          kernel::MappedArray::Access::read_write);
+  if (!chains) {
+    return std::unexpected(chains.error());
+  }
+  return std::make_unique<SocketProbe>(std::move(*object), std::move(*chains), environment);
 }
 
 }  // namespace tacho::probes

@@ -2,32 +2,62 @@
 
 #include <bpf/bpf.h>
 
-#include "base/unique_fd.h"
+#include <utility>
+#include <vector>
+
 
 namespace tacho::probes {
 
 Result<void> TargetBlocks::add(std::uint32_t index) {
-  // The descriptor may go: the array of maps and the mapping keep the block.
   auto created = kernel::create_mappable_array(name_, shard_size_, shards_);
   if (!created) {
     return std::unexpected(created.error());
   }
-  const UniqueFd block = std::move(*created);
-  auto memory = kernel::MappedArray::open(block.get(), shard_size_, shards_, kernel::MappedArray::Access::read);
+  auto memory = kernel::MappedArray::open(created->get(), shard_size_, shards_, kernel::MappedArray::Access::read);
   if (!memory) {
     return std::unexpected(memory.error());
   }
-  const int descriptor = block.get();
-  if (bpf_map_update_elem(outer_, &index, &descriptor, BPF_ANY) != 0) {
-    return fail_errno("cannot put accumulators into " + name_);
-  }
   blocks_.insert_or_assign(index, std::move(*memory));
+  added_.insert_or_assign(index, std::move(*created));
+  removed_.erase(index);
   return {};
 }
 
 void TargetBlocks::remove(std::uint32_t index) {
-  bpf_map_delete_elem(outer_, &index);
   blocks_.erase(index);
+  if (added_.erase(index) == 0) {
+    removed_.insert(index);
+  }
+}
+
+Result<void> TargetBlocks::flush() {
+  std::vector<std::uint32_t> indices(removed_.begin(), removed_.end());
+  auto count = static_cast<__u32>(indices.size());
+  if (count > 0 && bpf_map_delete_batch(outer_, indices.data(), &count, nullptr) != 0) {
+    for (const std::uint32_t index : indices) {
+      bpf_map_delete_elem(outer_, &index);
+    }
+  }
+  removed_.clear();
+  // The descriptors may go afterwards: the array of maps and the mappings keep the blocks.
+  const auto added = std::exchange(added_, {});
+  indices.clear();
+  std::vector<int> descriptors;
+  for (const auto& [index, descriptor] : added) {
+    indices.push_back(index);
+    descriptors.push_back(descriptor.get());
+  }
+  count = static_cast<__u32>(indices.size());
+  if (count == 0 || bpf_map_update_batch(outer_, indices.data(), descriptors.data(), &count, nullptr) == 0) {
+    return {};
+  }
+  // Not every kernel has batches for this kind of map.
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    if (bpf_map_update_elem(outer_, &indices[i], &descriptors[i], BPF_ANY) != 0) {
+      return fail_errno("cannot put accumulators into " + name_);
+    }
+  }
+  return {};
 }
 
 }  // namespace tacho::probes

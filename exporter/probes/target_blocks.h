@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "base/result.h"
+#include "base/unique_fd.h"
 #include "kernel/bpf_object.h"
 #include "kernel/mapped_array.h"
 
@@ -18,9 +20,13 @@ class TargetBlocks {
   TargetBlocks(std::string name, int outer, std::size_t shard_size, std::uint32_t shards)
       : name_(std::move(name)), outer_(outer), shard_size_(shard_size), shards_(shards) {}
 
-  /// Makes a zeroed block for the index.
+  /// Makes a zeroed block for the index; the programs see it after the next flush().
   Result<void> add(std::uint32_t index);
+  /// Unmaps the block; the programs lose it with the next flush().
   void remove(std::uint32_t index);
+  /// Hands the additions and removals since the last call to the kernel, all at once: every call that changes an array of
+  /// maps waits until no program uses the old one any more, which takes some 20 ms.
+  Result<void> flush();
 
   [[nodiscard]] std::uint32_t shards() const { return shards_; }
   /// nullptr if the index has no block.
@@ -36,6 +42,8 @@ class TargetBlocks {
   std::size_t shard_size_;
   std::uint32_t shards_;
   std::map<std::uint32_t, kernel::MappedArray> blocks_;
+  std::map<std::uint32_t, UniqueFd> added_;  // by index, not flushed yet
+  std::set<std::uint32_t> removed_;          // not flushed yet
 };
 
 }  // namespace tacho::probes

@@ -12,9 +12,10 @@ std::string metrics_document() {
   std::string text =
       "# Metrics of tacho\n\n"
       "Generated from the descriptors in `exporter/`; a test fails when this file is stale\n"
-      "(`TACHO_UPDATE_GOLDEN=1 build/release/unit_scrape` writes it anew).\n\n"
+      "(`TACHO_UPDATE_GOLDEN=1 build/release/unit_scrape` writes `exporter/METRICS.md` anew).\n\n"
       "Series of a target carry `target`, the labels of its entry in the configuration, and `namespace`, `pod`,\n"
-      "`container` where they are known. Counters are the truth; gauges over a window are a convenience, and their window\n"
+      "`container` where they are known. Counters are the truth; gauges over a window are a convenience, and their "
+      "window\n"
       "is in their HELP. A target's series exist from the moment it does, starting at 0.\n\n";
   for (const probes::Entry& probe : probes::registry()) {
     text += metrics::metrics_markdown(probe.title, probe.families());

@@ -69,6 +69,26 @@ void Scraper::target_removed(const targets::Target& target) {
   runtimes_.at(target.ref.index).reset();
 }
 
+Result<void> Scraper::targets_changed() {
+  for (const auto& probe : probes_) {
+    if (auto done = probe->flush(); !done) {
+      return done;
+    }
+  }
+  return {};
+}
+
+void Scraper::release(bool scraped, targets::Time now) {
+  if (auto done = table_.release_ended(scraped, now, *this); !done) {
+    spdlog::error("{}", done.error().message);
+  }
+}
+
+void Scraper::release_forgotten(targets::Time now) {
+  const std::lock_guard lock(mutex_);
+  release(false, now);
+}
+
 void Scraper::adopt() {
   for (const auto& probe : probes_) {
     if (auto done = probe->adopt(); !done) {
@@ -180,7 +200,7 @@ std::string Scraper::scrape(metrics::Format format) {
   write_self(out, format);
   metrics::append_end(out, format);
   last_size_ = out.size();
-  table_.release_ended(true, std::chrono::steady_clock::now(), *this);
+  release(true, std::chrono::steady_clock::now());
   return out;
 }
 

@@ -46,6 +46,9 @@ class Scraper final : public targets::TargetObserver {
   /// With the mutex held.
   Result<void> target_added(const targets::Target& target) override;
   void target_removed(const targets::Target& target) override;
+  Result<void> targets_changed() override;
+  /// Frees targets that ended long ago and were never scraped; takes the mutex.
+  void release_forgotten(targets::Time now);
 
   /// Finds the sockets and waits that are older than their targets; takes the mutex.
   void adopt();
@@ -79,6 +82,7 @@ class Scraper final : public targets::TargetObserver {
   void write_probe(std::string& out, std::size_t number, metrics::Format format, CollectorResult& result);
   void write_conditions(std::string& out, metrics::Format format);
   void write_self(std::string& out, metrics::Format format);
+  void release(bool scraped, targets::Time now);
   [[nodiscard]] std::uint64_t lost() const;
   [[nodiscard]] std::string window_text() const;
 

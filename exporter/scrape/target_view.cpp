@@ -6,15 +6,20 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/utf8.h"
 #include "base/version.h"
 
 namespace tacho::scrape {
 namespace {
 
+/// As text of a page; bytes that are not UTF-8 become U+FFFD.
 std::string escape_html(std::string_view text) {
   std::string out;
-  for (const char c : text) {
-    switch (c) {
+  while (!text.empty()) {
+    const std::size_t length = utf8_sequence(text);
+    const std::string_view character = length == 0 ? "\uFFFD" : text.substr(0, length);
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+    switch (character.front()) {
       case '&':
         out += "&amp;";
         break;
@@ -31,7 +36,7 @@ std::string escape_html(std::string_view text) {
         out += "&#39;";
         break;
       default:
-        out += c;
+        out += character;
     }
   }
   return out;
@@ -124,8 +129,10 @@ std::string targets_html(std::span<const TargetSummary> targets, const std::stri
       "<th>connections</th><th>sends/s</th><th>conditions</th></tr></thead><tbody>\n";
   for (const TargetSummary* target : busiest_first(targets)) {
     page += fmt::format(
-        "<tr><td>{}</td><td>{:.1f}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{:.1f}</td><td>{}</td></tr>\n",
-        escape_html(describe(*target)), target->request_rate, format_time(metrics::quantile(target->counts.duration, 0.5)),
+        "<tr><td>{}</td><td>{:.1f}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{:.1f}</td><td>{}</"
+        "td></tr>\n",
+        escape_html(describe(*target)), target->request_rate,
+        format_time(metrics::quantile(target->counts.duration, 0.5)),
         format_time(metrics::quantile(target->counts.duration, 0.99)),
         format_time(metrics::quantile(target->counts.queue, 0.99)), target->counts.in_flight,
         target->counts.server_connections, target->observed_rps, escape_html(join(target->conditions)));
@@ -138,8 +145,8 @@ std::string targets_text(std::span<const TargetSummary> targets) {
   std::string text = fmt::format("{:<40} {:>12} {:>10} {:>10} {:>10} {:>12}\n", "TARGET", "REQUESTS/s", "p50", "p99",
                                  "IN FLIGHT", "SENDS/s");
   for (const TargetSummary* target : busiest_first(targets)) {
-    text += fmt::format("{:<40} {:>12.1f} {:>10} {:>10} {:>10} {:>12.1f}\n", describe(*target), target->request_rate,
-                        format_time(metrics::quantile(target->counts.duration, 0.5)),
+    text += fmt::format("{:<40} {:>12.1f} {:>10} {:>10} {:>10} {:>12.1f}\n", printable(describe(*target)),
+                        target->request_rate, format_time(metrics::quantile(target->counts.duration, 0.5)),
                         format_time(metrics::quantile(target->counts.duration, 0.99)), target->counts.in_flight,
                         target->observed_rps);
   }

@@ -129,15 +129,21 @@ TargetTable::Changes TargetTable::apply(std::vector<DesiredTarget> wanted, Time 
       ++changes.added;
     }
   }
+  if (auto done = observer.targets_changed(); !done) {
+    changes.failures.push_back(done.error().message);
+  }
   return changes;
 }
 
-void TargetTable::release_ended(bool scraped, Time now, TargetObserver& observer) {
+Result<void> TargetTable::release_ended(bool scraped, Time now, TargetObserver& observer) {
+  bool released = false;
   for (auto& slot : slots_) {
     if (slot && slot->state == Target::State::ended && (scraped || now - slot->ended > kLongestWait)) {
       remove(slot, observer);
+      released = true;
     }
   }
+  return released ? observer.targets_changed() : Result<void>();
 }
 
 std::vector<const Target*> TargetTable::targets() const {

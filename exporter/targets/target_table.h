@@ -34,6 +34,8 @@ class TargetObserver {
   virtual ~TargetObserver() = default;
   virtual Result<void> target_added(const Target& target) = 0;
   virtual void target_removed(const Target& target) = 0;
+  /// After a number of additions and removals, before the kernel is told who belongs to the new targets.
+  virtual Result<void> targets_changed() = 0;
 };
 
 /// The targets and their dense indices. Index 0 is `other`, for everything beyond max_targets. An index is used again only
@@ -57,7 +59,7 @@ class TargetTable {
   Changes apply(std::vector<DesiredTarget> wanted, Time now, TargetObserver& observer);
 
   /// Frees the targets that ended and whose last values have been scraped, or that have waited for a scrape too long.
-  void release_ended(bool scraped, Time now, TargetObserver& observer);
+  Result<void> release_ended(bool scraped, Time now, TargetObserver& observer);
 
   /// Live and ended targets, `other` first if it is in use.
   [[nodiscard]] std::vector<const Target*> targets() const;

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -70,9 +71,10 @@ def main(build: pathlib.Path, cache: pathlib.Path, parts: list[str]) -> int:
         jobs = [pool.submit(check, *source, build, cache, configuration) for source in todo]
         for job in concurrent.futures.as_completed(jobs):
             # A finding in a header turns up in every file that includes it.
-            if (text := job.result()) and text not in found:
-                found.add(text)
-                print(text, flush=True)
+            for finding in re.split(r"(?m)^(?=/.*: (?:error|warning): )", job.result()):
+                if finding.strip() and finding not in found:
+                    found.add(finding)
+                    print(finding, end="", flush=True)
     return 1 if found else 0
 
 

@@ -1,0 +1,139 @@
+#include "probes/poll_decode.h"
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lines.h"
+#include "metrics/buckets.h"
+
+namespace metrics = tacho::metrics;
+using namespace tacho::probes;
+using test::check_shape;
+using test::lines;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::int64_t kNow = 1'000'000'000'000;
+
+PollSnapshot sum_of(const std::vector<poll_shard>& shards) {
+  PollSnapshot snapshot;
+  for (const poll_shard& shard : shards) {
+    add_shard(snapshot, shard);
+  }
+  return snapshot;
+}
+
+std::map<std::string, std::string> page(const std::vector<poll_shard>& shards,
+                                        const metrics::Window& window = metrics::Window(10s)) {
+  const PollSnapshot snapshot = sum_of(shards);
+  metrics::Row row;
+  decode(snapshot, snapshot.times.total_ns(kNow), window, row);
+  check_shape(poll_families(), row);
+  return lines(poll_families(), row);
+}
+
+/// A wait that began `ago` before kNow and still lasts.
+void begin_wait(poll_shard& shard, std::chrono::nanoseconds ago) {
+  ++shard.begin;
+  ++shard.waiters;
+  shard.started_ns += static_cast<std::uint64_t>(kNow - ago.count());
+  ++shard.end;
+}
+
+/// Ends, at kNow, a wait that began `ago`; maybe on another CPU than where it began.
+void end_wait(poll_shard& shard, poll_outcome outcome, std::chrono::nanoseconds ago) {
+  const auto ns = static_cast<std::uint64_t>(ago.count());
+  ++shard.begin;
+  ++shard.duration[outcome].slots[metrics::slot_of(ns)];
+  shard.duration[outcome].sum_ns += ns;
+  --shard.waiters;
+  shard.started_ns -= static_cast<std::uint64_t>(kNow) - ns;
+  ++shard.end;
+}
+
+}  // namespace
+
+TEST_CASE("a target that has not polled yet has every series, at zero") {
+  const auto zero = page({poll_shard{}});
+  CHECK(zero.size() > 400);
+  for (const auto& [series, value] : zero) {
+    CAPTURE(series);
+    CHECK(value == "0");
+  }
+}
+
+TEST_CASE("durations are told apart by outcome") {
+  poll_shard shard{};
+  int milliseconds = 1;
+  for (const poll_outcome outcome : {TACHO_POLL_READY, TACHO_POLL_TIMEOUT, TACHO_POLL_NONBLOCKING, TACHO_POLL_ERROR}) {
+    begin_wait(shard, 1ms * milliseconds);
+    end_wait(shard, outcome, 1ms * milliseconds);
+    ++milliseconds;
+  }
+  const auto seen = page({shard});
+  CHECK(seen.at("tacho_poll_duration_seconds_sum{outcome=\"ready\"}") == "0.001");
+  CHECK(seen.at("tacho_poll_duration_seconds_sum{outcome=\"timeout\"}") == "0.002");
+  CHECK(seen.at("tacho_poll_duration_seconds_sum{outcome=\"nonblocking\"}") == "0.003");
+  CHECK(seen.at("tacho_poll_duration_seconds_sum{outcome=\"error\"}") == "0.004");
+  CHECK(seen.at("tacho_poll_duration_seconds_count{outcome=\"error\"}") == "1");
+  CHECK(seen.at("tacho_idle_seconds_total") == "0.01");
+  CHECK(seen.at("tacho_poll_waiters") == "0");
+}
+
+TEST_CASE("waits in progress count with the time they have lasted") {
+  poll_shard shard{};
+  begin_wait(shard, 3s);
+  begin_wait(shard, 500ms);
+  const auto seen = page({shard});
+  CHECK(seen.at("tacho_poll_waiters") == "2");
+  CHECK(seen.at("tacho_idle_seconds_total") == "3.5");
+  CHECK(seen.at("tacho_poll_duration_seconds_count{outcome=\"ready\"}") == "0");
+}
+
+TEST_CASE("a wait that begins on one CPU and ends on another adds up") {
+  poll_shard here{};
+  poll_shard there{};
+  begin_wait(here, 2s);
+  begin_wait(here, 1s);
+  end_wait(there, TACHO_POLL_READY, 2s);
+  const auto seen = page({here, there});
+  CHECK(seen.at("tacho_poll_waiters") == "1");
+  CHECK(seen.at("tacho_idle_seconds_total") == "3");
+}
+
+TEST_CASE("an end that is seen before its beginning shows nothing impossible") {
+  poll_shard shard{};
+  end_wait(shard, TACHO_POLL_READY, 2s);  // the beginning is in a shard that was read earlier
+  const PollSnapshot snapshot = sum_of({shard});
+  CHECK(snapshot.times.waiting() == 0);
+  CHECK(snapshot.times.total_ns(kNow) < static_cast<std::uint64_t>(kNow) + 2'000'000'000);
+  poll_shard early{};
+  begin_wait(early, -1us);  // a clock of another CPU that is ahead of ours
+  CHECK(sum_of({early}).times.total_ns(kNow) == 0);
+}
+
+TEST_CASE("threads are the sum over shards, and never negative") {
+  poll_shard here{};
+  poll_shard there{};
+  here.threads = 3;
+  there.threads = static_cast<std::uint64_t>(-1);
+  CHECK(page({here, there}).at("tacho_threads") == "2");
+  CHECK(page({there}).at("tacho_threads") == "0");
+}
+
+TEST_CASE("the mean is that of the window") {
+  metrics::Window window(10s);
+  metrics::WindowSample sample;
+  for (std::int64_t second = 0; second <= 10; ++second) {
+    sample.time_ns = second * 1'000'000'000;
+    sample.poll_calls = static_cast<std::uint64_t>(second) * 1'000;
+    sample.poll_ns = static_cast<std::uint64_t>(second) * 250'000'000;
+    window.push(sample);
+  }
+  CHECK(std::stod(page({poll_shard{}}, window).at("tacho_poll_duration_mean_seconds")) == Approx(250e-6));
+}

@@ -1,0 +1,178 @@
+#include "scrape/self_families.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/version.h"
+#include "scrape/process_metrics.h"
+#include "scrape/self_metrics.h"
+#include "targets/target_table.h"
+
+namespace metrics = tacho::metrics;
+using namespace tacho::scrape;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+namespace {
+
+class Silent final : public tacho::targets::TargetObserver {
+ public:
+  tacho::Result<void> target_added(const tacho::targets::Target&) override { return {}; }
+  void target_removed(const tacho::targets::Target&) override {}
+};
+
+/// A table of one target with an identity and one label of its own.
+tacho::targets::TargetTable one_target() {
+  tacho::targets::TargetTable table(4);
+  Silent observer;
+  tacho::targets::DesiredTarget wanted{"web", {{"target", "web"}, {"team", "edge"}}, {7}, {}, {}, {}};
+  wanted.identity = tacho::targets::identify("/system.slice/docker-" + std::string(64, 'a') + ".scope");
+  table.apply({wanted}, {}, observer);
+  return table;
+}
+
+std::vector<MetricFamily> all_families() {
+  std::vector<MetricFamily> all;
+  const auto append = [&all](std::vector<MetricFamily> some) {
+    all.insert(all.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
+  };
+  const std::array<std::string, 1> failed{"poll"};
+  const std::array<CollectorResult, 1> collectors{{{.collector = "socket", .seconds = 0.5, .success = false}}};
+  append(program_metrics({.successful = false, .success_time = 12}));
+  append(target_metrics(one_target()));
+  append(object_metrics({}, failed, true));
+  append(collector_metrics(collectors));
+  append(process_metrics());
+  return all;
+}
+
+const MetricFamily& family(const std::vector<MetricFamily>& all, const std::string& name) {
+  const auto found = std::ranges::find(all, name, &MetricFamily::name);
+  INFO("no family " << name);
+  REQUIRE(found != all.end());
+  return *found;
+}
+
+std::string label(const prometheus::ClientMetric& metric, const std::string& name) {
+  for (const auto& pair : metric.label) {
+    if (pair.name == name) {
+      return pair.value;
+    }
+  }
+  return "(none)";
+}
+
+double value(const MetricFamily& family) {
+  REQUIRE(family.metric.size() == 1);
+  return family.type == MetricType::Counter ? family.metric[0].counter.value : family.metric[0].gauge.value;
+}
+
+}  // namespace
+
+TEST_CASE("the families about itself that are documented are those that are emitted") {
+  std::set<std::string> documented;
+  std::set<std::string> emitted;
+  for (const SelfFamily& one : kSelfFamilies) {
+    CHECK(documented.emplace(one.name).second);
+  }
+  for (const MetricFamily& one : all_families()) {
+    CAPTURE(one.name);
+    CHECK(emitted.insert(one.name).second);
+  }
+  CHECK(emitted == documented);
+}
+
+TEST_CASE("families about itself are named by the rules and explained") {
+  for (const SelfFamily& one : kSelfFamilies) {
+    CAPTURE(one.name);
+    CHECK((one.name.starts_with("tacho_") || one.name.starts_with("process_")));
+    CHECK(one.name.ends_with("_total") == (one.type == metrics::Type::counter));
+    CHECK(one.type != metrics::Type::histogram);
+    CHECK(one.help.size() > 10);
+    CHECK(one.help.ends_with('.'));
+  }
+}
+
+TEST_CASE("help and type of what is emitted are those documented") {
+  for (const MetricFamily& one : all_families()) {
+    CAPTURE(one.name);
+    const auto documented = std::ranges::find(kSelfFamilies, one.name, &SelfFamily::name);
+    REQUIRE(documented != kSelfFamilies.end());
+    CHECK(one.help == documented->help);
+    CHECK((one.type == MetricType::Counter) == (documented->type == metrics::Type::counter));
+  }
+}
+
+TEST_CASE("a target's information has its labels and its identity, each name once") {
+  const auto all = target_metrics(one_target());
+  const auto& info = family(all, "tacho_target_info");
+  REQUIRE(info.metric.size() == 1);
+  CHECK(label(info.metric[0], "target") == "web");
+  CHECK(label(info.metric[0], "team") == "edge");
+  CHECK(label(info.metric[0], "runtime") == "docker");
+  CHECK(label(info.metric[0], "container_id") == std::string(64, 'a'));
+  std::set<std::string> names;
+  for (const auto& pair : info.metric[0].label) {
+    CHECK(names.insert(pair.name).second);
+  }
+  CHECK(value(family(all, "tacho_targets")) == 1);
+  CHECK(value(family(all, "tacho_targets_overflowed_total")) == 0);
+}
+
+TEST_CASE("a target that is told apart by its cgroup has that label once") {
+  tacho::targets::TargetTable table(4);
+  Silent observer;
+  tacho::targets::DesiredTarget wanted{"job", {{"target", "job"}, {"cgroup", "/jobs/a"}}, {7}, {}, {}, {}};
+  wanted.identity = tacho::targets::identify("/jobs/a");
+  table.apply({wanted}, {}, observer);
+  const auto all = target_metrics(table);
+  const auto& labels = family(all, "tacho_target_info").metric[0].label;
+  CHECK(std::ranges::count(labels, "cgroup", &prometheus::ClientMetric::Label::name) == 1);
+}
+
+TEST_CASE("a probe that could not be loaded is shown as not attached") {
+  const std::array<std::string, 1> failed{"poll"};
+  const auto all = object_metrics({}, failed, false);
+  const auto& attached = family(all, "tacho_probe_attached");
+  CHECK(value(attached) == 0);
+  CHECK(label(attached.metric[0], "probe") == "poll");
+  CHECK(label(attached.metric[0], "method") == "none");
+}
+
+TEST_CASE("collectors, reloads and the build are reported as they are") {
+  const auto all = all_families();
+  CHECK(value(family(all, "tacho_scrape_collector_duration_seconds")) == 0.5);
+  CHECK(value(family(all, "tacho_scrape_collector_success")) == 0);
+  CHECK(value(family(all, "tacho_config_last_reload_successful")) == 0);
+  CHECK(value(family(all, "tacho_config_last_reload_success_timestamp_seconds")) == 12);
+  CHECK(label(family(all, "tacho_build_info").metric[0], "version") == tacho::version());
+}
+
+TEST_CASE("the process is described by what the kernel says of it") {
+  const auto before = process_metrics();
+  CHECK(value(family(before, "process_open_fds")) >= 3);
+  CHECK(value(family(before, "process_max_fds")) >= value(family(before, "process_open_fds")));
+  CHECK(value(family(before, "process_threads")) >= 1);
+  CHECK(value(family(before, "process_virtual_memory_bytes")) > value(family(before, "process_resident_memory_bytes")));
+  CHECK(value(family(before, "process_resident_memory_bytes")) > 100'000);
+  const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  CHECK(value(family(before, "process_start_time_seconds")) > now - 600);
+  CHECK(value(family(before, "process_start_time_seconds")) < now + 2);
+}
+
+TEST_CASE("an open descriptor is counted, and gone when it is closed") {
+  const double before = value(family(process_metrics(), "process_open_fds"));
+  const int descriptor = ::dup(0);
+  REQUIRE(descriptor >= 0);
+  CHECK(value(family(process_metrics(), "process_open_fds")) == before + 1);
+  ::close(descriptor);
+  CHECK(value(family(process_metrics(), "process_open_fds")) == before);
+}
