@@ -25,7 +25,10 @@ enum { NR_EPOLL_PWAIT2 = 441 };
 
 struct poll_state {
 	u64 started; /* 0: not waiting */
+	u64 owner;   /* cgroup id or thread group that `target` was found by */
 	struct target_ref target;
+	u32 generation; /* of the look-up maps when it was found */
+	bool owned_by_process;
 	bool nonblocking;
 	bool counted; /* in poll_shard.threads of `target` */
 };
@@ -48,14 +51,18 @@ struct {
 static __always_inline struct poll_shard *get_shard(const struct target_ref *target, u32 shard)
 {
 	u32 index = target->index;
-	struct target_settings *settings = bpf_map_lookup_elem(&target_settings, &index);
-	void *block;
+	void *block = bpf_map_lookup_elem(&poll_blocks, &index);
 
-	/* A wait can outlive its target, whose index may then belong to another one. */
-	if (!settings || settings->epoch != target->epoch)
-		return NULL;
-	block = bpf_map_lookup_elem(&poll_blocks, &index);
 	return block ? bpf_map_lookup_elem(block, &shard) : NULL;
+}
+
+/* A wait can outlive its target, whose index may then belong to another one. */
+static __always_inline bool is_stale(const struct target_ref *target)
+{
+	u32 index = target->index;
+	struct target_settings *settings = bpf_map_lookup_elem(&target_settings, &index);
+
+	return !settings || settings->epoch != target->epoch;
 }
 
 static __always_inline void forget_thread(struct poll_state *st)
@@ -65,7 +72,7 @@ static __always_inline void forget_thread(struct poll_state *st)
 	if (!st->counted)
 		return;
 	st->counted = false;
-	shared = get_shard(&st->target, SHARED_SHARD);
+	shared = is_stale(&st->target) ? NULL : get_shard(&st->target, SHARED_SHARD);
 	if (!shared)
 		return;
 	add_atomic(&shared->threads, -1);
@@ -77,24 +84,38 @@ static __always_inline void forget_thread(struct poll_state *st)
 	}
 }
 
-/* The thread's state, charged to `target`; not on the fast path where the thread is known already. */
-static __always_inline struct poll_state *thread_of(struct task_struct *task, const struct target_ref *target)
+/* Charges the thread to the target that it belongs to now; NULL if that is none. Once per thread and change. */
+static __always_inline struct poll_state *bind_thread(struct task_struct *task, const struct target_rules *rules,
+						      u64 cgroup, u32 tgid)
 {
+	struct target_ref *found = find_target(rules, cgroup, tgid);
 	struct poll_state *st = bpf_task_storage_get(&poll_states, task, NULL, 0);
 	struct poll_shard *shared;
+	struct target_ref target;
 
-	if (st && st->counted && st->target.index == target->index && st->target.epoch == target->epoch)
-		return st;
+	if (!found) {
+		if (st) {
+			forget_thread(st);
+			bpf_task_storage_delete(&poll_states, task);
+		}
+		return NULL;
+	}
+	target = *found;
 	if (!st)
 		st = bpf_task_storage_get(&poll_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!st) {
 		count_loss(TACHO_LOST_TASK_STATE);
 		return NULL;
 	}
+	st->generation = rules->generation;
+	st->owned_by_process = !cgroup_may_be_watched(rules, cgroup) || !bpf_map_lookup_elem(&cgroup_targets, &cgroup);
+	st->owner = st->owned_by_process ? tgid : cgroup;
+	if (st->counted && st->target.index == target.index && st->target.epoch == target.epoch)
+		return st;
 	forget_thread(st);
 	st->started = 0;
-	st->target = *target;
-	shared = get_shard(target, SHARED_SHARD);
+	st->target = target;
+	shared = get_shard(&target, SHARED_SHARD);
 	if (shared) {
 		add_atomic(&shared->threads, 1);
 		st->counted = true;
@@ -102,14 +123,12 @@ static __always_inline struct poll_state *thread_of(struct task_struct *task, co
 	return st;
 }
 
-static __always_inline void begin_wait(struct task_struct *task, const struct target_ref *target, bool nonblocking,
-				       u32 shard_index)
+static __always_inline void begin_wait(struct poll_state *st, bool nonblocking, u32 shard_index)
 {
-	struct poll_state *st = thread_of(task, target);
-	struct poll_shard *shard = get_shard(target, shard_index);
+	struct poll_shard *shard = get_shard(&st->target, shard_index);
 	u64 now;
 
-	if (!st || !shard || st->started)
+	if (!shard || st->started)
 		return;
 	now = bpf_ktime_get_ns();
 	st->nonblocking = nonblocking;
@@ -127,25 +146,22 @@ static __always_inline void begin_wait(struct task_struct *task, const struct ta
 	}
 }
 
-static __always_inline struct target_ref *target_of_current(void)
+static __always_inline void on_enter(bool nonblocking)
 {
 	struct target_rules *rules = get_rules();
 	u64 cgroup = bpf_get_current_cgroup_id();
+	struct task_struct *task;
+	struct poll_state *st;
 
 	if (!rules || surely_unwatched(rules, cgroup))
-		return NULL;
-	return find_target(rules, cgroup, current_tgid());
-}
-
-static __always_inline void on_enter(bool nonblocking)
-{
-	struct target_ref *target = target_of_current();
-	struct target_ref copy;
-
-	if (!target)
 		return;
-	copy = *target;
-	begin_wait(bpf_get_current_task_btf(), &copy, nonblocking, process_shard());
+	task = bpf_get_current_task_btf();
+	st = bpf_task_storage_get(&poll_states, task, NULL, 0);
+	if (!st || st->generation != rules->generation ||
+	    st->owner != (st->owned_by_process ? current_tgid() : cgroup))
+		st = bind_thread(task, rules, cgroup, current_tgid());
+	if (st)
+		begin_wait(st, nonblocking, process_shard());
 }
 
 static __always_inline void on_exit(long ret)
@@ -163,6 +179,8 @@ static __always_inline void on_exit(long ret)
 		return;
 	started = st->started;
 	st->started = 0;
+	if (st->generation != rules->generation && is_stale(&st->target))
+		return;
 	shard = get_shard(&st->target, process_shard());
 	if (!shard)
 		return;
@@ -279,7 +297,7 @@ int poll_adopt(struct bpf_iter__task *ctx)
 {
 	struct target_rules *rules = get_rules();
 	struct task_struct *task = ctx->task;
-	struct target_ref *target, copy;
+	struct poll_state *st;
 	struct pt_regs *regs;
 	u64 cgroup;
 
@@ -288,13 +306,11 @@ int poll_adopt(struct bpf_iter__task *ctx)
 	cgroup = cgroup_of(task);
 	if (surely_unwatched(rules, cgroup))
 		return 0;
-	target = find_target(rules, cgroup, task->tgid);
-	if (!target)
-		return 0;
-	copy = *target;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	if (!(task->__state & TASK_INTERRUPTIBLE) || !is_poll_call(BPF_CORE_READ(regs, SYSCALL_NUMBER)))
 		return 0;
-	begin_wait(task, &copy, is_nonblocking_call(regs, BPF_CORE_READ(regs, SYSCALL_NUMBER)), SHARED_SHARD);
+	st = bind_thread(task, rules, cgroup, task->tgid);
+	if (st)
+		begin_wait(st, is_nonblocking_call(regs, BPF_CORE_READ(regs, SYSCALL_NUMBER)), SHARED_SHARD);
 	return 0;
 }

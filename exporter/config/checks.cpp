@@ -95,7 +95,7 @@ Result<void> check_target_name(std::string_view name) {
 }
 
 void check_process(ProcessSelector& /*process*/, const Node& node, const Context& context) {
-  if (node.find("exe") == nullptr && node.find("port") == nullptr) {
+  if (node.keys.empty()) {
     context.error(node.where, "selects every process", "give exe, port or both");
   }
 }

@@ -18,8 +18,9 @@ constexpr std::string_view kHead =
 )";
 
 std::string indentation(std::size_t depth) {
-  return std::string(2 * depth, ' ');
-}  // NOLINT(modernize-return-braced-init-list)
+  std::string out(2 * depth, ' ');
+  return out;
+}
 
 /// Comment lines with the words of `text`; lines after the first are indented by `hang` more.
 void comment(std::string& out, std::size_t depth, std::size_t hang, std::string_view text) {

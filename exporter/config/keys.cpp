@@ -8,9 +8,7 @@
 namespace tacho::config {
 namespace {
 
-using std::chrono_literals::operator""h;
-using std::chrono_literals::operator""ms;
-using std::chrono_literals::operator""s;
+using namespace std::chrono_literals;
 
 constexpr std::size_t kMaxName = 128;
 

@@ -100,10 +100,10 @@ Json section_schema(const std::vector<KeyInfo>& infos);
 
 /// A key whose value goes to `member`, of type T or optional<T>; its default is what Owner starts with.
 template <class Owner, class Member, class T>
-Key<Owner> key(std::string name, Member Owner::* member, const Type<T>& type, std::string doc) {
+Key<Owner> key(std::string_view name, Member Owner::* member, const Type<T>& type, std::string_view doc) {
   const Owner defaults{};
-  return {.info = {.name = std::move(name),
-                   .doc = std::move(doc),
+  return {.info = {.name = std::string(name),
+                   .doc = std::string(doc),
                    .summary = type.summary,
                    .schema = type.schema,
                    .default_value = detail::show_default(type, defaults.*member),
@@ -157,7 +157,7 @@ Type<T> section(std::vector<Key<T>> keys, std::function<void(T&, const Node&, co
   type.read = [keys = std::move(keys), infos = type.keys, finish = std::move(finish)](const Node& node, T& out,
                                                                                       const Context& context) {
     if (node.kind != Node::Kind::mapping) {
-      context.wrong_type(node, "a mapping");
+      context.wrong_type(node, "a mapping", node.kind == Node::Kind::scalar ? "write key: value" : "");
       return;
     }
     detail::read_section(node, infos, context, [&](std::size_t i, const Node& value, const Context& inner) {

@@ -60,6 +60,7 @@ Type<T> integer(T low, T high, std::string_view noun) {
 template <std::unsigned_integral T>
 Type<T> number_of(std::vector<T> allowed) {
   std::vector<std::string> words;
+  words.reserve(allowed.size());
   for (const T value : allowed) {
     words.push_back(std::to_string(value));
   }
@@ -87,6 +88,7 @@ Type<T> number_of(std::vector<T> allowed) {
 template <class E>
 Type<E> choice(std::vector<std::pair<std::string_view, E>> values) {
   std::vector<std::string_view> words;
+  words.reserve(values.size());
   for (const auto& [word, value] : values) {
     words.push_back(word);
   }

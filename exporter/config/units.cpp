@@ -42,7 +42,7 @@ bool is_digit(char c) {
 std::optional<Amount> cut_amount(std::string_view& rest) {
   Amount amount;
   const auto digits = static_cast<std::size_t>(std::ranges::find_if_not(rest, is_digit) - rest.begin());
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + digits, amount.number);
+  const auto [end, error] = std::from_chars(rest.begin(), rest.begin() + digits, amount.number);
   if (digits == 0 || error != std::errc()) {
     return std::nullopt;
   }

@@ -11,9 +11,6 @@
 namespace tacho::config {
 namespace {
 
-using std::chrono_literals::operator""h;
-using std::chrono_literals::operator""s;
-
 constexpr std::size_t kMaxText = 4096;
 constexpr unsigned kSlowBcryptCost = 14;  // about a second for a login
 
@@ -248,7 +245,7 @@ Type<std::map<std::string, std::string>> users() {
 }
 
 Type<RateLimit> rate_limit() {
-  auto interval = duration(0s, 24h);
+  auto interval = duration(Duration::zero(), std::chrono::hours(24));
   interval.read = [read = interval.read](const Node& node, Duration& out, const Context& context) {
     if (node.text != "0") {  // zero needs no unit
       read(node, out, context);
@@ -267,13 +264,13 @@ Type<RateLimit> rate_limit() {
 }
 
 const Type<WebConfig>& web_config_type() {
-  static const Type<WebConfig> kType = section<WebConfig>({
+  static const Type<WebConfig> type = section<WebConfig>({
       key("tls_server_config", &WebConfig::tls, tls_server(), "HTTPS."),
       key("http_server_config", &WebConfig::http, http_server(), "HTTP."),
       key("basic_auth_users", &WebConfig::users, users(), "Who may log in."),
       key("rate_limit", &WebConfig::rate_limit, rate_limit(), "How many requests are served."),
   });
-  return kType;
+  return type;
 }
 
 void read_document(std::string_view text, WebConfig& config, Problems& problems) {

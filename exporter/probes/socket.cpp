@@ -4,6 +4,10 @@
 
 #include <bpf/socket.skel.h>
 
+#include <algorithm>
+#include <array>
+#include <vector>
+
 #include "kernel/iterator.h"
 #include "probes/bracket.h"
 #include "metrics/buckets.h"
@@ -43,7 +47,8 @@ class SocketProbe final : public Probe {
       : object_(std::move(object)),
         chains_(std::move(chains)),
         blocks_("socket", object_->map("socket_blocks"), sizeof(socket_shard), environment.shards.shards()),
-        dependencies_("dependency", object_->map("dependency_blocks"), sizeof(dependency), environment.max_peers + 1) {}
+        dependencies_("dependency", object_->map("dependency_blocks"), sizeof(dependency), environment.max_peers + 1),
+        intervals_ns_(environment.indices) {}
 
   [[nodiscard]] std::string_view name() const override { return "socket"; }
   [[nodiscard]] std::span<const metrics::Family> families() const override { return socket_families(); }
@@ -52,6 +57,7 @@ class SocketProbe final : public Probe {
 
   Result<void> add_target(std::uint32_t index) override {
     chains_.at<socket_chains>(index) = {};
+    intervals_ns_.at(index) = {};
     if (auto added = dependencies_.add(index); !added) {
       return added;
     }
@@ -111,7 +117,14 @@ class SocketProbe final : public Probe {
   }
 
   void read(std::uint32_t index, std::int64_t /*now_ns*/, const metrics::Window& window, metrics::Row& row) override {
-    decode(snapshot(index), calls(index), window, row);
+    SocketSnapshot s = snapshot(index);
+    for (std::size_t d = 0; d < TACHO_DIRECTIONS; ++d) {
+      // Two CPUs out of order take back some nanoseconds; to Prometheus a counter that falls has started anew.
+      std::int64_t& exported = intervals_ns_.at(index).at(d);
+      exported = std::max(exported, s.moments[d].interval_ns);
+      s.moments[d].interval_ns = exported;
+    }
+    decode(s, calls(index), window, row);
   }
 
  private:
@@ -170,6 +183,7 @@ class SocketProbe final : public Probe {
   kernel::MappedArray chains_;  // by index
   TargetBlocks blocks_;
   TargetBlocks dependencies_;
+  std::vector<std::array<std::int64_t, TACHO_DIRECTIONS>> intervals_ns_;  // by index, latest exported
 };
 
 Result<void> set_up_dependencies(kernel::ObjectSetup& setup, const Environment& environment) {

@@ -85,7 +85,7 @@ Login BasicAuth::check(const Users& users, const std::optional<std::string>& aut
     const bool got = ++count <= kMaxWaiting;
     ~Place() { --count; }
   };
-  const Place place{waiting_};
+  const Place place{.count = waiting_};
   if (!place.got) {
     return Login::busy;
   }
@@ -108,7 +108,7 @@ BasicAuth::Digest BasicAuth::digest(std::string_view user, std::string_view hash
   text += password;
   Digest out{};
   unsigned size = out.size();
-  const auto* const data = static_cast<const unsigned char*>(static_cast<const void*>(text.data()));
+  const auto* const data = reinterpret_cast<const unsigned char*>(text.data());
   HMAC(EVP_sha256(), key_.data(), static_cast<int>(key_.size()), data, text.size(), out.data(), &size);
   return out;
 }

@@ -18,7 +18,7 @@ struct FreeNames {
 };
 
 std::string_view bytes(const ASN1_STRING* text) {
-  return {static_cast<const char*>(static_cast<const void*>(ASN1_STRING_get0_data(text))),
+  return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
           static_cast<std::size_t>(ASN1_STRING_length(text))};
 }
 
@@ -76,12 +76,12 @@ int verify(X509_STORE_CTX* store, void* data) {
 
 /// Connections may outlive the server's hold on the context: the rules go with the context's last reference.
 void free_rules(void* /*parent*/, void* rules, CRYPTO_EX_DATA* /*data*/, int /*index*/, long /*argl*/, void* /*argp*/) {
-  delete static_cast<ClientRules*>(rules);  // NOLINT(cppcoreguidelines-owning-memory): OpenSSL held it
+  delete static_cast<ClientRules*>(rules);
 }
 
 int rules_index() {
-  static const int kIndex = SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, free_rules);
-  return kIndex;
+  static const int index = SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, free_rules);
+  return index;
 }
 
 }  // namespace

@@ -59,10 +59,8 @@ std::optional<std::string> gzip(std::string_view text) {
   }
   std::string input(text);  // zlib's interface is not const
   std::string out(deflateBound(&stream, input.size()), '\0');
-  // NOLINTBEGIN(cppcoreguidelines-pro-type-reinterpret-cast): zlib's bytes are unsigned
   stream.next_in = reinterpret_cast<Bytef*>(input.data());
   stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  // NOLINTEND(cppcoreguidelines-pro-type-reinterpret-cast)
   stream.avail_in = static_cast<uInt>(input.size());
   stream.avail_out = static_cast<uInt>(out.size());
   const int result = deflate(&stream, Z_FINISH);

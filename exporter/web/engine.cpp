@@ -40,7 +40,7 @@ bool read_body(mg_connection* connection, const mg_request_info& info, std::stri
   if (info.content_length > static_cast<long long>(kMaxBody)) {
     return false;
   }
-  std::array<char, 8192> chunk;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled by mg_read
+  std::array<char, 8192> chunk;  // filled by mg_read
   for (int count = 0; (count = mg_read(connection, chunk.data(), chunk.size())) > 0;) {
     body.append(chunk.data(), static_cast<std::size_t>(count));
     if (body.size() > kMaxBody) {

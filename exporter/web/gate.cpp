@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -28,6 +29,15 @@ constexpr std::string_view kSpeakTls =
 bool watch(int epoll, int fd, unsigned events) {
   epoll_event event{.events = events, .data = {.fd = fd}};
   return ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+/// Whether accept would find a connection; leaves errno alone.
+bool has_pending(int listener) {
+  const int before = errno;
+  pollfd look{.fd = listener, .events = POLLIN, .revents = 0};
+  const bool found = ::poll(&look, 1, 0) > 0;
+  errno = before;
+  return found;
 }
 
 }  // namespace
@@ -110,10 +120,10 @@ void Gate::accept_all(int listener) {
     if (connection >= 0) {
       ++counters_.accepted;
       admit(connection);
-    } else if (errno == EAGAIN) {
-      return;
+    } else if (!has_pending(listener)) {
+      return;  // accept reports a lack of descriptors even then
     } else if ((errno == EMFILE || errno == ENFILE) && !make_room()) {
-      // Without a descriptor the connection would stay in the queue and wake us for ever: accept it to close it.
+      // Left in the queue, the connection would wake us for ever: accept it to close it.
       spare_.reset();
       const UniqueFd refused(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
       spare_ = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -121,13 +131,12 @@ void Gate::accept_all(int listener) {
   }
 }
 
-/// Closes the connection that has waited longest, of those whose request is incomplete if there are any.
+/// Closes the connection that has waited longest, if there is one.
 bool Gate::make_room() {
   if (line_.empty()) {
     return false;
   }
-  const auto incomplete = std::ranges::find(line_, false, &Waiting::ready);
-  drop(incomplete == line_.end() ? line_.begin() : incomplete);
+  drop(line_.begin());
   ++counters_.displaced;
   return true;
 }
@@ -150,7 +159,7 @@ void Gate::examine(Line::iterator waiting, bool no_more_data) {
   if (waiting->ready) {
     return;
   }
-  std::array<char, kMaxRequestHead> peeked;  // NOLINT(cppcoreguidelines-pro-type-member-init): 16 KiB, filled by recv
+  std::array<char, kMaxRequestHead> peeked;  // 16 KiB, filled by recv
   const ssize_t count = ::recv(waiting->socket, peeked.data(), peeked.size(), MSG_PEEK | MSG_DONTWAIT);
   if (count <= 0) {
     if (count == 0 || errno != EAGAIN) {
@@ -174,7 +183,7 @@ void Gate::examine(Line::iterator waiting, bool no_more_data) {
 }
 
 void Gate::refuse_plain(const Waiting& waiting) {
-  std::array<char, kMaxRequestHead> ignored;  // NOLINT(cppcoreguidelines-pro-type-member-init): as above
+  std::array<char, kMaxRequestHead> ignored;
   // A close with unread bytes would reset the connection, and the client would not see the answer.
   ::recv(waiting.socket, ignored.data(), ignored.size(), MSG_DONTWAIT);
   ::send(waiting.socket, kSpeakTls.data(), kSpeakTls.size(), MSG_DONTWAIT | MSG_NOSIGNAL);

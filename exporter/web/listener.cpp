@@ -66,7 +66,7 @@ Result<std::string> bound_name(int fd) {
   socklen_t size = sizeof(storage);
   std::array<char, NI_MAXHOST> host{};
   std::array<char, NI_MAXSERV> port{};
-  auto* const address = static_cast<sockaddr*>(static_cast<void*>(&storage));
+  auto* const address = reinterpret_cast<sockaddr*>(&storage);
   if (::getsockname(fd, address, &size) != 0) {
     return fail_errno("getsockname");
   }
@@ -86,7 +86,7 @@ bool is_stale(const sockaddr_un& name, socklen_t size) {
     return false;
   }
   const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  return ::connect(probe.get(), generic(&name), size) != 0 && errno == ECONNREFUSED;
+  return probe && ::connect(probe.get(), generic(&name), size) != 0 && errno == ECONNREFUSED;
 }
 
 }  // namespace
@@ -110,7 +110,7 @@ Result<ListenAddress> ListenAddress::parse(std::string_view text) {
     return bad_address(text, "the port is missing");
   }
   std::string_view host = text.substr(0, colon);
-  const std::string_view port = text.substr(colon + 1);
+  const std::string port(text.substr(colon + 1));
   const bool bracketed = host.starts_with('[') && host.ends_with(']');
   if (bracketed) {
     host = host.substr(1, host.size() - 2);
@@ -176,7 +176,7 @@ Result<Listener> Listener::open_tcp(const ListenAddress& address) {
     }
   }
   const bool every_address = address.host.empty() || address.host == "::";
-  const std::span bytes(static_cast<const std::byte*>(static_cast<const void*>(chosen->ai_addr)), chosen->ai_addrlen);
+  const std::span bytes(reinterpret_cast<const std::byte*>(chosen->ai_addr), chosen->ai_addrlen);
   auto fd = bind_and_listen(address, bytes, every_address);
   if (!fd && address.host.empty() && (fd.error().code == EAFNOSUPPORT || fd.error().code == EADDRNOTAVAIL)) {
     sockaddr_in any{};  // a host without IPv6

@@ -8,9 +8,9 @@
 
 namespace tacho::web {
 
-Result<std::unique_ptr<LiveConfig>> LiveConfig::load(const std::optional<std::filesystem::path>& file) {
+Result<std::unique_ptr<LiveConfig>> LiveConfig::load(const std::filesystem::path& file) {
   std::unique_ptr<LiveConfig> live(new LiveConfig(file));
-  if (!file) {
+  if (file.empty()) {
     live->policy_ = std::make_shared<Policy>();
     return live;
   }
@@ -35,13 +35,13 @@ SslContext LiveConfig::refresh() {
   }
   auto loaded = read();
   if (loaded && (loaded->ssl != nullptr) != tls_) {
-    loaded = fail(file_->string() + ": TLS cannot be switched on or off while running: restart tacho");
+    loaded = fail(file_.string() + ": TLS cannot be switched on or off while running: restart tacho");
   }
   if (!loaded) {
     spdlog::error("web configuration not reloaded, the one before stays: {}", loaded.error().message);
     return std::move(new_ssl_);
   }
-  spdlog::info("web configuration reloaded from {}", file_->string());
+  spdlog::info("web configuration reloaded from {}", file_.string());
   adopt(std::move(*loaded));
   return std::move(new_ssl_);
 }
@@ -49,8 +49,8 @@ SslContext LiveConfig::refresh() {
 /// Looks at each file before reading it, so that a change in between is seen; also where reading fails, so that it is
 /// tried again once one of them changes.
 Result<LiveConfig::Loaded> LiveConfig::read() {
-  watched_ = {look(*file_)};
-  auto config = config::read_web_config(*file_);
+  watched_ = {look(file_)};
+  auto config = config::read_web_config(file_);
   if (!config) {
     return std::unexpected(config.error());
   }
@@ -66,7 +66,7 @@ Result<LiveConfig::Loaded> LiveConfig::read() {
   }
   auto ssl = make_ssl_context(tls);
   if (!ssl) {
-    return std::unexpected(ssl.error().within(file_->string()));
+    return std::unexpected(ssl.error().within(file_.string()));
   }
   loaded.ssl = std::move(*ssl);
   return loaded;

@@ -26,8 +26,8 @@ struct Policy {
 /// The web configuration file and the certificates it names, read again when one of them changes on disk.
 class LiveConfig {
  public:
-  /// Without a file: plain HTTP for everyone. Logs the file's warnings.
-  static Result<std::unique_ptr<LiveConfig>> load(const std::optional<std::filesystem::path>& file);
+  /// An empty path: plain HTTP for everyone. Logs the file's warnings.
+  static Result<std::unique_ptr<LiveConfig>> load(const std::filesystem::path& file);
 
   [[nodiscard]] bool tls() const { return tls_; }
 
@@ -51,12 +51,12 @@ class LiveConfig {
     SslContext ssl;
   };
 
-  explicit LiveConfig(std::optional<std::filesystem::path> file) : file_(std::move(file)) {}
+  explicit LiveConfig(std::filesystem::path file) : file_(std::move(file)) {}
   Result<Loaded> read();
   void adopt(Loaded loaded);
   static Watched look(const std::filesystem::path& path);
 
-  const std::optional<std::filesystem::path> file_;
+  const std::filesystem::path file_;
   bool tls_ = false;
   SslContext new_ssl_;
   std::vector<Watched> watched_;

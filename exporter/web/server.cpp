@@ -71,7 +71,7 @@ class Server::Impl {
   }
 
   Result<void> start(const Options& options) {
-    auto config = LiveConfig::load(options.web_config_file);
+    auto config = LiveConfig::load(options.web_config_file.value_or(""));
     if (!config) {
       return std::unexpected(config.error());
     }

@@ -58,7 +58,7 @@ Response Site::answer(const Request& request, const Policy& policy) {
       break;
   }
   Response response = error_response(401);
-  response.headers.emplace_back("WWW-Authenticate", "Basic realm=\"tacho\", charset=\"UTF-8\"");
+  response.headers.emplace_back("WWW-Authenticate", R"(Basic realm="tacho", charset="UTF-8")");
   return response;
 }
 

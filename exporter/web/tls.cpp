@@ -81,11 +81,10 @@ Result<void> use_certificate(SSL_CTX* context, const TlsServer& tls) {
   if (SSL_CTX_use_certificate(context, leaf.get()) != 1) {
     return ssl_failure(where + " cannot be used");
   }
-  while (Certificate link = next_certificate(bio->get())) {
-    if (SSL_CTX_add0_chain_cert(context, link.get()) != 1) {
+  while (const Certificate link = next_certificate(bio->get())) {
+    if (SSL_CTX_add1_chain_cert(context, link.get()) != 1) {
       return ssl_failure(where + ": the chain cannot be used");
     }
-    static_cast<void>(link.release());  // the context's now
   }
   if (!at_end()) {
     return ssl_failure(where + ": a certificate of the chain is malformed");

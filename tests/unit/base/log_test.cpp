@@ -31,8 +31,7 @@ class Capture {
 };
 
 std::string formatted(LogFormat format, spdlog::level::level_enum level, const std::string& message) {
-  using std::chrono_literals::operator""ms;
-  using std::chrono_literals::operator""s;
+  using namespace std::chrono_literals;
   const spdlog::log_clock::time_point when{1'795'217'189s + 7ms};
   const spdlog::details::log_msg entry(when, {}, "tacho", level, message);
   spdlog::memory_buf_t out;

@@ -9,8 +9,7 @@
 
 namespace {
 
-using std::chrono_literals::operator""s;
-using std::chrono_literals::operator""ms;
+using namespace std::chrono_literals;
 using tacho::RateLimited;
 
 struct Clock {

@@ -90,6 +90,7 @@ const std::vector<Case> kCases{
      {"1:18 targets[0].name: 'a\\nb' has a line break or another control character"}},
     {"targets: [{name: a, self: node}]\n", {"1:27 targets[0].self: 'node' is none of pod or cgroup"}},
     {"targets: [{name: a, process: {}}]\n", {"1:30 targets[0].process: selects every process"}},
+    {"targets: [{name: a, process: {exee: /a}}]\n", {"1:31 targets[0].process: unknown key 'exee'"}},
     {"targets: [{name: a, process: {exe: nginx}}]\n", {"1:36 targets[0].process.exe: 'nginx': matches nothing"}},
     {"targets: [{name: a, cgroup: ''}]\n", {"1:29 targets[0].cgroup: is empty"}},
     {"targets: [{name: a, cgroup: system.slice}]\n",
@@ -147,6 +148,7 @@ TEST_CASE("hints name the remedy") {
   CHECK(hint("window: 1s\nwindow: 2s\nwindow: 3s\n") == "expected a duration from 2s to 1h");
   CHECK(hint("limits: {max_peers: 1, max_peers: 2}") == "first given in line 1");
   CHECK(hint("discovery: {listeners: nevr}") == "did you mean 'never'?");
+  CHECK(hint("window 10s") == "write key: value");
   CHECK(hint("probes: {enabled: true}") == "keys here are socket, poll");
 }
 

@@ -7,8 +7,7 @@
 
 #include "loading.h"
 
-using std::chrono_literals::operator""s;
-using std::chrono_literals::operator""ms;
+using namespace std::chrono_literals;
 namespace config = tacho::config;
 
 TEST_CASE("every key is read into its place") {

@@ -5,12 +5,7 @@
 #include <limits>
 #include <string>
 
-using std::chrono_literals::operator""h;
-using std::chrono_literals::operator""min;
-using std::chrono_literals::operator""s;
-using std::chrono_literals::operator""ms;
-using std::chrono_literals::operator""us;
-using std::chrono_literals::operator""ns;
+using namespace std::chrono_literals;
 using tacho::config::Duration;
 using tacho::config::format_duration;
 using tacho::config::parse_duration;

@@ -27,6 +27,7 @@ class Silent final : public tacho::targets::TargetObserver {
  public:
   tacho::Result<void> target_added(const tacho::targets::Target&) override { return {}; }
   void target_removed(const tacho::targets::Target&) override {}
+  tacho::Result<void> targets_changed() override { return {}; }
 };
 
 /// A table of one target with an identity and one label of its own.

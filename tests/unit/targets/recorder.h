@@ -15,6 +15,8 @@ class Recorder final : public TargetObserver {
  public:
   std::vector<std::string> events;  ///< "+name" and "-name"
   std::set<std::string> refused;
+  std::vector<std::size_t> told;  ///< after how many events targets_changed() was called
+  bool refuses_changes = false;
 
   Result<void> target_added(const Target& target) override {
     if (refused.contains(target.wanted.name)) {
@@ -24,6 +26,10 @@ class Recorder final : public TargetObserver {
     return {};
   }
   void target_removed(const Target& target) override { events.push_back("-" + target.wanted.name); }
+  Result<void> targets_changed() override {
+    told.push_back(events.size());
+    return refuses_changes ? Result<void>(fail("kernel is out of memory", ENOMEM)) : Result<void>();
+  }
 };
 
 inline Time at(int second) {

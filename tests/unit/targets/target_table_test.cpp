@@ -147,3 +147,30 @@ TEST_CASE("a member that two targets claim belongs to one of them") {
   REQUIRE(cgroups.size() == 1);
   CHECK(cgroups.at(10).index == 1);
 }
+
+TEST_CASE("the observer is told once when all additions and removals of a step are done") {
+  TargetTable table(1);
+  Recorder recorder;
+  table.apply({wanted("a", 10), wanted("b", 20)}, at(0), recorder);
+  CHECK(recorder.told == std::vector<std::size_t>{2});
+  table.apply({wanted("b", 20)}, at(1), recorder);  // b takes the place of a
+  CHECK(recorder.told == std::vector<std::size_t>{2, 4});
+  table.apply({}, at(2), recorder);
+  recorder.told.clear();
+  CHECK(table.release_ended(true, at(3), recorder));
+  CHECK(recorder.told == std::vector<std::size_t>{5});
+  CHECK(table.release_ended(true, at(4), recorder));  // nothing left to release, nothing to tell
+  CHECK(recorder.told.size() == 1);
+}
+
+TEST_CASE("changes that do not reach the kernel are reported") {
+  TargetTable table(4);
+  Recorder recorder;
+  recorder.refuses_changes = true;
+  CHECK(table.apply({wanted("a", 10)}, at(0), recorder).failures == Lines{"kernel is out of memory"});
+  table.apply({}, at(1), recorder);
+  const auto released = table.release_ended(true, at(2), recorder);
+  REQUIRE_FALSE(released);
+  CHECK(released.error().code == ENOMEM);
+  CHECK(brief(table).empty());
+}

@@ -1,0 +1,54 @@
+// The tests that load the programs into this machine's kernel. They need root (or CAP_BPF, CAP_PERFMON and the right to
+// make cgroups); without, the reason is printed and the exit code is 77.
+
+#define CATCH_CONFIG_RUNNER
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <iostream>
+#include <string>
+
+#include "kernel/bpf_object.h"
+#include "kernel/features.h"
+#include "kernel/support/cgroup.h"
+#include "kernel/support/running.h"
+#include "targets/cgroup_tree.h"
+
+namespace {
+
+constexpr int kSkipped = 77;
+
+/// What stands in the way; empty if nothing does.
+std::string obstacle() {
+  for (const std::string& missing : tacho::kernel::missing_prerequisites("")) {
+    return missing;
+  }
+  if (const auto map = tacho::kernel::create_mappable_array("probe", sizeof(long), 1); !map) {
+    return map.error().message;
+  }
+  const auto mount = tacho::targets::find_cgroup_mount("/proc/self/mountinfo");
+  if (!mount) {
+    return mount.error().message;
+  }
+  if (::access(mount->c_str(), W_OK) != 0) {
+    return "no cgroup can be made below " + *mount;
+  }
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (const std::string reason = obstacle(); !reason.empty()) {
+    std::cout << "kernel tests are skipped: " << reason << "\n";
+    return kSkipped;
+  }
+  spdlog::set_level(spdlog::level::err);
+  std::signal(SIGPIPE, SIG_IGN);
+  const tacho::kernel_test::Cgroup playground(tacho::kernel_test::playground());
+  const int status = Catch::Session().run(argc, argv);
+  tacho::kernel_test::stop_shared();
+  return status;
+}

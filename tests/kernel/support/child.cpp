@@ -1,0 +1,141 @@
+#include "kernel/support/child.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <stdexcept>
+#include <utility>
+
+namespace tacho::kernel_test {
+namespace {
+
+constexpr int kPatienceMs = 30'000;
+constexpr unsigned kLongestLifeSeconds = 60;
+
+[[noreturn]] void fail_with_errno(const std::string& what) {
+  throw std::system_error(errno, std::system_category(), what);
+}
+
+std::array<int, 2> make_pipe() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    fail_with_errno("pipe2");
+  }
+  return ends;
+}
+
+std::pair<Line, Line> make_lines() {
+  const auto down = make_pipe();
+  const auto up = make_pipe();
+  return {Line(up[0], down[1]), Line(down[0], up[1])};
+}
+
+/// Closes everything but the standard three and these two.
+void close_all_but(int a, int b) {
+  const auto low = static_cast<unsigned>(std::min(a, b));
+  const auto high = static_cast<unsigned>(std::max(a, b));
+  constexpr unsigned kFirst = 3;
+  if (low > kFirst) {
+    ::syscall(SYS_close_range, kFirst, low - 1, 0);
+  }
+  if (high > low + 1) {
+    ::syscall(SYS_close_range, low + 1, high - 1, 0);
+  }
+  ::syscall(SYS_close_range, high + 1, ~0U, 0);
+}
+
+void join(const std::string& cgroup) {
+  std::ofstream file(cgroup + "/cgroup.procs");
+  file << ::getpid() << std::flush;
+  if (!file) {
+    throw std::runtime_error("cannot join " + cgroup);
+  }
+}
+
+[[noreturn]] void live(const std::string& cgroup, const Child::Body& body, Line& line) {
+  int status = 0;
+  try {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::alarm(kLongestLifeSeconds);
+    close_all_but(line.in(), line.out());
+    if (!cgroup.empty()) {
+      join(cgroup);
+    }
+    body(line);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "child %d: %s\n", ::getpid(), error.what());
+    status = 1;
+  }
+  ::_exit(status);
+}
+
+}  // namespace
+
+void Line::tell(std::uint64_t word) const {
+  if (::write(out_.get(), &word, sizeof(word)) != sizeof(word)) {
+    fail_with_errno("tell");
+  }
+}
+
+std::uint64_t Line::hear() const {
+  // Not poll() before a plain read: in a watched child that would be counted. A child is ended by its alarm.
+  std::uint64_t word = 0;
+  const auto length = ::read(in_.get(), &word, sizeof(word));
+  if (length != sizeof(word)) {
+    throw std::runtime_error(length == 0 ? "the other side has ended" : "cannot hear the other side");
+  }
+  return word;
+}
+
+Child::Child(const std::string& cgroup, const Body& body) : Child(cgroup, body, make_lines()) {}
+
+Child::Child(const std::string& cgroup, const Body& body, std::pair<Line, Line> lines)
+    : line_(std::move(lines.first)), pid_(::fork()) {
+  if (pid_ < 0) {
+    fail_with_errno("fork");
+  }
+  if (pid_ == 0) {
+    line_ = std::move(lines.second);
+    live(cgroup, body, line_);
+  }
+}
+
+Child::~Child() {
+  kill();
+}
+
+std::uint64_t Child::hear() const {
+  pollfd readable{.fd = line_.in(), .events = POLLIN, .revents = 0};
+  if (::poll(&readable, 1, kPatienceMs) != 1) {
+    throw std::runtime_error("a child has said nothing for half a minute");
+  }
+  return line_.hear();
+}
+
+void Child::kill() {
+  if (pid_ > 0) {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(std::exchange(pid_, -1), nullptr, 0);
+  }
+}
+
+void Child::finish() {
+  int status = 0;
+  REQUIRE(::waitpid(std::exchange(pid_, -1), &status, 0) > 0);
+  CAPTURE(status);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+}
+
+}  // namespace tacho::kernel_test

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tacho::kernel_test {
+
+using Labels = std::map<std::string, std::string>;
+
+/// The samples of an exposition (Prometheus text without escapes in label values).
+class Page {
+ public:
+  explicit Page(const std::string& exposition);
+
+  /// The one sample of this name that has these labels, and maybe others; a test that asks for none or for several
+  /// fails.
+  [[nodiscard]] double value(const std::string& name, const Labels& labels = {}) const;
+  /// How many samples of this name have these labels.
+  [[nodiscard]] std::size_t count(const std::string& name, const Labels& labels = {}) const;
+  /// Upper bounds and counts (not cumulative) of the buckets of a histogram in which something is.
+  [[nodiscard]] std::vector<std::pair<double, double>> buckets(const std::string& name, const Labels& labels) const;
+  /// Names of the families that have a TYPE line.
+  [[nodiscard]] const std::vector<std::string>& families() const { return families_; }
+
+ private:
+  struct Sample {
+    Labels labels;
+    double value = 0;
+  };
+  std::multimap<std::string, Sample> samples_;
+  std::vector<std::string> families_;
+};
+
+}  // namespace tacho::kernel_test

@@ -1,0 +1,98 @@
+#include "kernel/support/wire.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+
+namespace tacho::kernel_test {
+namespace {
+
+constexpr std::size_t kLargest = 1 << 20;
+std::array<char, kLargest> buffer{};
+
+sockaddr_in loopback(std::uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
+void send_at_once(const UniqueFd& socket) {
+  const int on = 1;
+  must(::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) == 0, "TCP_NODELAY");
+}
+
+}  // namespace
+
+void must(bool good, const char* what) {
+  if (!good) {
+    throw std::system_error(errno, std::system_category(), what);
+  }
+}
+
+std::int64_t now_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+UniqueFd listen_tcp(std::uint16_t port) {
+  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  must(::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0, "SO_REUSEADDR");
+  const sockaddr_in address = loopback(port);
+  must(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0, "bind");
+  must(::listen(socket.get(), 64) == 0, "listen");
+  return socket;
+}
+
+std::uint16_t port_of(const UniqueFd& socket) {
+  sockaddr_in address{};
+  socklen_t length = sizeof(address);
+  must(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length) == 0, "getsockname");
+  return ntohs(address.sin_port);
+}
+
+UniqueFd connect_tcp(std::uint16_t port) {
+  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr_in address = loopback(port);
+  must(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0, "connect");
+  send_at_once(socket);
+  return socket;
+}
+
+UniqueFd accept_from(const UniqueFd& listener) {
+  UniqueFd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  must(static_cast<bool>(socket), "accept");
+  send_at_once(socket);
+  return socket;
+}
+
+void send_once(const UniqueFd& socket, std::size_t size) {
+  must(::send(socket.get(), buffer.data(), size, MSG_NOSIGNAL) == static_cast<ssize_t>(size), "send");
+}
+
+void receive_once(const UniqueFd& socket, std::size_t size) {
+  must(::recv(socket.get(), buffer.data(), size, MSG_WAITALL) == static_cast<ssize_t>(size), "recv");
+}
+
+void serve(const UniqueFd& socket, int count, std::size_t request, std::size_t reply) {
+  for (int i = 0; i < count; ++i) {
+    receive_once(socket, request);
+    send_once(socket, reply);
+  }
+}
+
+void ask(const UniqueFd& socket, int count, std::size_t request, std::size_t reply) {
+  for (int i = 0; i < count; ++i) {
+    send_once(socket, request);
+    receive_once(socket, reply);
+  }
+}
+
+}  // namespace tacho::kernel_test

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <ctime>
+#include <string>
+#include <system_error>
+
+#include "base/unique_fd.h"
+
+// Sockets for workloads, in parents and children; what fails throws.
+
+namespace tacho::kernel_test {
+
+/// Throws with errno unless `good`.
+void must(bool good, const char* what);
+
+/// The clock of the programs (CLOCK_MONOTONIC).
+std::int64_t now_ns();
+
+/// A listening TCP socket of the loopback interface.
+UniqueFd listen_tcp(std::uint16_t port = 0);
+std::uint16_t port_of(const UniqueFd& socket);
+/// A connection to it that sends at once (TCP_NODELAY).
+UniqueFd connect_tcp(std::uint16_t port);
+UniqueFd accept_from(const UniqueFd& listener);
+
+/// Exactly one send of `size` bytes, none of which is left over.
+void send_once(const UniqueFd& socket, std::size_t size);
+/// Exactly one receive that waits for `size` bytes.
+void receive_once(const UniqueFd& socket, std::size_t size);
+
+/// `count` times: receives a request of `request` bytes and answers it with `reply` bytes, one operation each.
+void serve(const UniqueFd& socket, int count, std::size_t request, std::size_t reply);
+/// `count` times: the client's side of that.
+void ask(const UniqueFd& socket, int count, std::size_t request, std::size_t reply);
+
+}  // namespace tacho::kernel_test
