@@ -21,9 +21,12 @@ static __always_inline struct listening_port port_of(struct sock *sk)
 static __always_inline void count_listener(struct sock *sk, bool opened)
 {
 	struct listening_port key = port_of(sk);
-	u32 *count = bpf_map_lookup_elem(&listening_ports, &key);
-	u32 one = 1;
+	u32 *count, one = 1;
 
+	/* A port that the kernel chose is given back before the state changes (tcp_set_state). */
+	if (!key.port)
+		key.port = bpf_ntohs(BPF_CORE_READ((struct inet_sock *)sk, inet_sport));
+	count = bpf_map_lookup_elem(&listening_ports, &key);
 	if (opened) {
 		if (count)
 			__sync_fetch_and_add(count, 1);

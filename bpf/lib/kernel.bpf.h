@@ -93,6 +93,11 @@ struct socket {
 	struct sock *sk;
 };
 
+struct inet_sock {
+	struct sock sk;
+	__be16 inet_sport;
+};
+
 struct tcp_sock {
 	u32 write_seq;
 	u32 snd_nxt;

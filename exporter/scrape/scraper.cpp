@@ -58,6 +58,11 @@ Result<void> Scraper::target_added(const targets::Target& target) {
       return std::unexpected(added.error().within("probe " + std::string(probes_[i]->name())));
     }
   }
+  // All counters begin at 0 now: what happens until the first sample is in the window too.
+  metrics::WindowSample beginning;
+  beginning.time_ns = kernel_now_ns();
+  runtime->window.push(beginning);
+  runtime->conditions.push(beginning.time_ns, {}, lost());
   runtimes_.at(target.ref.index) = std::move(runtime);
   return {};
 }

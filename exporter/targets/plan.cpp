@@ -1,6 +1,7 @@
 #include "targets/plan.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "targets/listener_groups.h"
 
@@ -83,6 +84,11 @@ Result<TargetRules> TargetRules::compile(const config::Config& config) {
   for (const config::TargetRule& entry : config.targets) {
     Rule rule;
     rule.entry = entry;
+    if (entry.container || entry.self) {
+      return fail("target " + entry.name + ": selecting by `" + (entry.container ? "container" : "self") +
+                      "` is not built yet; select by `cgroup`",
+                  ENOTSUP);
+    }
     if (auto done = compile_into(entry.cgroup, rule.cgroup); !done) {
       return std::unexpected(done.error().within("target " + entry.name));
     }

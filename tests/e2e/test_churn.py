@@ -6,6 +6,7 @@ import pytest
 
 from support.cgroup import Cgroup
 from support.clients import exact
+from support.net import listening_ports
 from support.servers import ExactServer
 from support.tacho import Tacho, target
 from support.waiting import wait_until
@@ -24,6 +25,7 @@ class Footprint:
         self.series = len(samples.values)
         self.targets = samples.get("tacho_targets")
         self.map_entries = {labels["map"]: value for labels, value in samples.all("tacho_map_entries")}
+        self.listening_ports = self.map_entries.pop("listening_ports")  # of the whole machine, not of targets
         self.descriptors = collections.Counter(name.partition(":")[0] for name in tacho.descriptors())
         self.resident = tacho.resident_bytes()
 
@@ -35,6 +37,11 @@ def serve_and_vanish(parent, number: int, tacho) -> None:
         exact(server.address, REQUESTS, connections=2)
         wait_until(lambda: tacho.requests(name) >= REQUESTS, 2, "its requests")
         assert tacho.requests(name) == REQUESTS
+
+
+def forgets_closed_ports(tacho) -> bool:
+    """Does it know of no more listening ports than there are?"""
+    return Footprint(tacho).listening_ports <= len(listening_ports())
 
 
 def alone(tacho) -> bool:
@@ -52,6 +59,7 @@ def test_churn_leaks_nothing(cgroups):
         for number in range(WARM_UP, WARM_UP + ROUNDS):
             serve_and_vanish(parent, number, tacho)
         wait_until(lambda: alone(tacho), 5, "no target is left")
+        wait_until(lambda: forgets_closed_ports(tacho), 5, "no closed port is remembered")
         after = Footprint(tacho)
         lost = {str(labels): value for labels, value in tacho.scrape().all("tacho_lost_events_total") if value}
 

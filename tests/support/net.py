@@ -11,17 +11,22 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def listens(port: int) -> bool:
-    """Does somebody listen there? Asked of /proc/net/tcp, so that the server sees no connection."""
-    wanted = f":{port:04X}"
+def listening_ports() -> set[int]:
+    """Ports of this network name space on which TCP is listened, asked of /proc: no server sees a connection."""
+    ports = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with open(table) as lines:
             next(lines)
             for line in lines:
                 _, local, _, state, *_ = line.split()
-                if state == "0A" and local.endswith(wanted):
-                    return True
-    return False
+                if state == "0A":
+                    ports.add(int(local.rpartition(":")[2], 16))
+    return ports
+
+
+def listens(port: int) -> bool:
+    """Does somebody listen there?"""
+    return port in listening_ports()
 
 
 def exchange(address: str, path: str, method: str = "GET", headers: dict | None = None, timeout: float = 10):
