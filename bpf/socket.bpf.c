@@ -203,7 +203,9 @@ static __always_inline void on_state_change(struct sock *sk, int old_state, int 
 		return;
 	}
 	if (old_state == TCP_LISTEN) {
-		count_listener(sk, false);
+		/* A connection's socket begins as a copy of the listening one: that goes to SYN_RECV. */
+		if (new_state == TCP_CLOSE)
+			count_listener(sk, false);
 		return;
 	}
 	if (new_state == TCP_SYN_SENT) {

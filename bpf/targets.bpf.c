@@ -160,7 +160,7 @@ int BPF_PROG(target_listener_changed, struct sock *sk, int old_state, int new_st
 {
 	if (new_state == TCP_LISTEN)
 		send_event(TACHO_LISTENER_OPENED, bpf_get_current_cgroup_id(), current_tgid());
-	else if (old_state == TCP_LISTEN)
+	else if (old_state == TCP_LISTEN && new_state == TCP_CLOSE)
 		send_event(TACHO_LISTENER_CLOSED, bpf_get_current_cgroup_id(), current_tgid());
 	return 0;
 }
