@@ -2,9 +2,9 @@
 /*
  * How long watched threads wait in epoll_wait, poll and select.
  *
- * The classic tracepoints of just these calls come first: they run for no other call. Where tracefs is not to be
- * had, sys_enter and sys_exit see every call of the machine and pick these out. What was waiting before the probe
- * or before its target was there is found by walking the tasks.
+ * The classic tracepoints of just these calls come first: they run for no other call. Where tracefs is not to
+ * be had, sys_enter and sys_exit see every call of the machine and pick these out. What was waiting before
+ * the probe or before its target was there is found by walking the tasks.
  */
 #include "lib/accumulate.bpf.h"
 #include "lib/loss.bpf.h"
@@ -15,9 +15,23 @@ char LICENSE[] SEC("license") = "GPL";
 
 /* Numbers of the system calls; -1 where the architecture lacks one. */
 #if defined(__TARGET_ARCH_x86)
-enum { NR_POLL = 7, NR_SELECT = 23, NR_EPOLL_WAIT = 232, NR_PSELECT6 = 270, NR_PPOLL = 271, NR_EPOLL_PWAIT = 281 };
+enum {
+	NR_POLL = 7,
+	NR_SELECT = 23,
+	NR_EPOLL_WAIT = 232,
+	NR_PSELECT6 = 270,
+	NR_PPOLL = 271,
+	NR_EPOLL_PWAIT = 281
+};
 #elif defined(__TARGET_ARCH_arm64)
-enum { NR_POLL = -1, NR_SELECT = -1, NR_EPOLL_WAIT = -1, NR_PSELECT6 = 72, NR_PPOLL = 73, NR_EPOLL_PWAIT = 22 };
+enum {
+	NR_POLL = -1,
+	NR_SELECT = -1,
+	NR_EPOLL_WAIT = -1,
+	NR_PSELECT6 = 72,
+	NR_PPOLL = 73,
+	NR_EPOLL_PWAIT = 22
+};
 #else
 #error "unknown architecture"
 #endif
@@ -84,9 +98,10 @@ static __always_inline void forget_thread(struct poll_state *st)
 	}
 }
 
-/* Charges the thread to the target that it belongs to now; NULL if that is none. Once per thread and change. */
-static __always_inline struct poll_state *bind_thread(struct task_struct *task, const struct target_rules *rules,
-						      u64 cgroup, u32 tgid)
+/* Charges the thread to the target that it belongs to now; NULL if that is none. Once per thread and change.
+ */
+static __always_inline struct poll_state *bind_thread(struct task_struct *task,
+						      const struct target_rules *rules, u64 cgroup, u32 tgid)
 {
 	struct target_ref *found = find_target(rules, cgroup, tgid);
 	struct poll_state *st = bpf_task_storage_get(&poll_states, task, NULL, 0);
@@ -108,7 +123,8 @@ static __always_inline struct poll_state *bind_thread(struct task_struct *task, 
 		return NULL;
 	}
 	st->generation = rules->generation;
-	st->owned_by_process = !cgroup_may_be_watched(rules, cgroup) || !bpf_map_lookup_elem(&cgroup_targets, &cgroup);
+	st->owned_by_process =
+	    !cgroup_may_be_watched(rules, cgroup) || !bpf_map_lookup_elem(&cgroup_targets, &cgroup);
 	st->owner = st->owned_by_process ? tgid : cgroup;
 	if (st->counted && st->target.index == target.index && st->target.epoch == target.epoch)
 		return st;
@@ -207,7 +223,8 @@ static __always_inline bool is_zero_pair(const void *user)
 	return !pair[0] && !pair[1];
 }
 
-/* Classic tracepoint of one system call: 8 common bytes, the number, then one long an argument or the result. */
+/* Classic tracepoint of one system call: 8 common bytes, the number, then one long an argument or the result.
+ */
 struct syscall_enter {
 	u64 common;
 	s64 number;
@@ -220,18 +237,18 @@ struct syscall_exit {
 	s64 ret;
 };
 
-#define POLL_CALL(call, is_nonblocking)                                                                              \
-	SEC("tp/syscalls/sys_exit_" #call)                                                                           \
-	int poll_exit_##call(struct syscall_exit *ctx)                                                               \
-	{                                                                                                            \
-		on_exit(ctx->ret);                                                                                   \
-		return 0;                                                                                            \
-	}                                                                                                            \
-	SEC("tp/syscalls/sys_enter_" #call)                                                                          \
-	int poll_enter_##call(struct syscall_enter *ctx)                                                             \
-	{                                                                                                            \
-		on_enter(is_nonblocking);                                                                            \
-		return 0;                                                                                            \
+#define POLL_CALL(call, is_nonblocking)                                                                      \
+	SEC("tp/syscalls/sys_exit_" #call)                                                                   \
+	int poll_exit_##call(struct syscall_exit *ctx)                                                       \
+	{                                                                                                    \
+		on_exit(ctx->ret);                                                                           \
+		return 0;                                                                                    \
+	}                                                                                                    \
+	SEC("tp/syscalls/sys_enter_" #call)                                                                  \
+	int poll_enter_##call(struct syscall_enter *ctx)                                                     \
+	{                                                                                                    \
+		on_enter(is_nonblocking);                                                                    \
+		return 0;                                                                                    \
 	}
 
 POLL_CALL(epoll_wait, (int)ctx->args[3] == 0)
@@ -244,8 +261,8 @@ POLL_CALL(pselect6, is_zero_pair((void *)ctx->args[4]))
 
 static __always_inline bool is_poll_call(long number)
 {
-	return number == NR_EPOLL_WAIT || number == NR_EPOLL_PWAIT || number == NR_EPOLL_PWAIT2 || number == NR_POLL ||
-	       number == NR_PPOLL || number == NR_SELECT || number == NR_PSELECT6;
+	return number == NR_EPOLL_WAIT || number == NR_EPOLL_PWAIT || number == NR_EPOLL_PWAIT2 ||
+	       number == NR_POLL || number == NR_PPOLL || number == NR_SELECT || number == NR_PSELECT6;
 }
 
 static __always_inline bool is_nonblocking_call(struct pt_regs *regs, long number)

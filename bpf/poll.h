@@ -15,10 +15,10 @@ enum poll_outcome {
 };
 
 /*
- * One shard of a target's block (lib/accumulate.bpf.h). A wait may begin on one CPU and end on another: `waiters` and
- * `started_ns` mean something only as the sum over all shards (modulo 2^64). Then waiters * now - started_ns is the
- * time that the waits in progress have lasted. `begin` and `end` bracket a change of these two and of the sums, as in
- * struct socket_moments.
+ * One shard of a target's block (lib/accumulate.bpf.h). A wait may begin on one CPU and end on another:
+ * `waiters` and `started_ns` mean something only as the sum over all shards (modulo 2^64). Then waiters * now
+ * - started_ns is the time that the waits in progress have lasted. `begin` and `end` bracket a change of
+ * these two and of the sums, as in struct socket_moments.
  */
 struct poll_shard {
 	struct duration_histogram duration[TACHO_POLL_OUTCOMES];

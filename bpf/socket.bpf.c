@@ -2,10 +2,10 @@
 /*
  * Socket operations, turns, calls and connections of watched targets.
  *
- * Hooks at the socket layer instead of the system calls: one place catches send, sendto, sendmsg, sendmmsg, write,
- * writev, sendfile, splice and io_uring, and calls on other files cost nothing. The state of a socket lives in its
- * own storage, which a listening socket hands to the sockets it accepts, so that data can be timed in the
- * interrupt that brings it, before any process has touched the socket.
+ * Hooks at the socket layer instead of the system calls: one place catches send, sendto, sendmsg, sendmmsg,
+ * write, writev, sendfile, splice and io_uring, and calls on other files cost nothing. The state of a socket
+ * lives in its own storage, which a listening socket hands to the sockets it accepts, so that data can be
+ * timed in the interrupt that brings it, before any process has touched the socket.
  */
 #include "socket_binding.bpf.h"
 #include "socket_datagram.bpf.h"
@@ -15,7 +15,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 /* The state of a socket that a watched task operates on; NULL for all others. */
 static __always_inline struct socket_state *watched_socket(struct sock *sk, const struct target_rules *rules,
-							    u32 direction)
+							   u32 direction)
 {
 	u64 cgroup = bpf_get_current_cgroup_id();
 	struct socket_state *st;
@@ -33,8 +33,9 @@ static __always_inline struct socket_state *watched_socket(struct sock *sk, cons
 }
 
 /*
- * One more operation of the target at `now`. The interval to the one before it, whoever did that, is signed: two
- * CPUs may come here in another order than they read their clocks, and only with the sign the sum telescopes.
+ * One more operation of the target at `now`. The interval to the one before it, whoever did that, is signed:
+ * two CPUs may come here in another order than they read their clocks, and only with the sign the sum
+ * telescopes.
  */
 static __always_inline void account(struct socket_moments *m, struct socket_chain *chain, u64 now, u32 bytes,
 				    u64 idle_limit)
@@ -72,13 +73,14 @@ static __always_inline void account(struct socket_moments *m, struct socket_chai
 }
 
 /*
- * When the operation that has just ended happened. TCP has read the same clock (tcp_mstamp_refresh): for a send when it
- * handed over the last segment, for a receive when it adjusted the receive space. Taking its reading saves ours, which
- * is the dearest part of a hook (23 ns), and does not charge the way through loopback to the reply. Where nothing was
- * transmitted (Nagle, cork, a full window), or where the reading is still that of the data's arrival, it is not of this
- * operation, and we read the clock.
+ * When the operation that has just ended happened. TCP has read the same clock (tcp_mstamp_refresh): for a
+ * send when it handed over the last segment, for a receive when it adjusted the receive space. Taking its
+ * reading saves ours, which is the dearest part of a hook (23 ns), and does not charge the way through
+ * loopback to the reply. Where nothing was transmitted (Nagle, cork, a full window), or where the reading is
+ * still that of the data's arrival, it is not of this operation, and we read the clock.
  */
-static __always_inline u64 operation_time(const struct socket_state *st, const struct tcp_sock *tp, u32 direction)
+static __always_inline u64 operation_time(const struct socket_state *st, const struct tcp_sock *tp,
+					  u32 direction)
 {
 	u64 time;
 
@@ -177,8 +179,9 @@ static __always_inline void on_data_ready(struct sock *sk)
 	if (st->role == TACHO_ROLE_DATAGRAM_SERVER)
 		datagram_arrived(sk, now);
 	/*
-	 * Before the hook of our own send has run, the client may have read the reply and sent its next request:
-	 * then the socket's write position has moved since the request was read. The end of the stream is no data.
+	 * Before the hook of our own send has run, the client may have read the reply and sent its next
+	 * request: then the socket's write position has moved since the request was read. The end of the
+	 * stream is no data.
 	 */
 	if (st->turn_read && tp && tp->write_seq == st->write_seq && !(sk->sk_shutdown & RCV_SHUTDOWN))
 		st->overlap = true;

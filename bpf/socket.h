@@ -24,8 +24,8 @@ enum socket_role {
 };
 
 /*
- * The operations of a whole target in one direction. `begin` and `end` bracket a change, so that a reader can tell
- * a torn read: it takes `end` first and `begin` last, and they must be equal. Squares are 128 bit.
+ * The operations of a whole target in one direction. `begin` and `end` bracket a change, so that a reader can
+ * tell a torn read: it takes `end` first and `begin` last, and they must be equal. Squares are 128 bit.
  */
 struct socket_moments {
 	__u64 begin;
@@ -49,11 +49,11 @@ struct socket_shard {
 	struct duration_histogram reply;
 	struct duration_histogram accept_wait;
 	__u64 unanswered;
-	__u64 handshakes; /* turns of TLS handshakes, which are in none of the histograms */
-	__u64 dismissed;  /* turns opened that were no requests after all */
-	__u64 overlapped_turns; /* data was waiting unread when the reply went out */
-	__u64 sampled_turns;    /* that were looked at for several requests in one read */
-	__u64 repeated_turns;   /* of these, with more than one */
+	__u64 handshakes;	     /* turns of TLS handshakes, which are in none of the histograms */
+	__u64 dismissed;	     /* turns opened that were no requests after all */
+	__u64 overlapped_turns;	     /* data was waiting unread when the reply went out */
+	__u64 sampled_turns;	     /* that were looked at for several requests in one read */
+	__u64 repeated_turns;	     /* of these, with more than one */
 	__u64 connections_opened[2]; /* server, client */
 	__u64 connections_closed[2];
 };
@@ -82,9 +82,10 @@ struct listening_port {
 
 /* Whom a target calls. */
 struct peer_address {
-	__u16 family; /* AF_INET, AF_INET6, AF_UNIX; 0: not known */
-	__u16 port;   /* host order */
-	__u8 address[TACHO_PEER_ADDRESS]; /* 4 or 16 bytes, or a path; the first byte of an abstract one is NUL */
+	__u16 family;			  /* AF_INET, AF_INET6, AF_UNIX; 0: not known */
+	__u16 port;			  /* host order */
+	__u8 address[TACHO_PEER_ADDRESS]; /* 4 or 16 bytes, or a path; the first byte of an abstract one is
+					     NUL */
 };
 
 struct peer_key {
@@ -93,7 +94,8 @@ struct peer_key {
 	struct peer_address peer;
 };
 
-/* Calls to one peer: an element of a target's array in map `dependency_blocks`. Element 0 is all peers beyond max_peers. */
+/* Calls to one peer: an element of a target's array in map `dependency_blocks`. Element 0 is all peers beyond
+ * max_peers. */
 struct dependency {
 	struct duration_histogram duration; /* its count is that of calls */
 	struct peer_address peer;	    /* family is written last */

@@ -11,8 +11,8 @@
 static __always_inline struct listening_port port_of(struct sock *sk)
 {
 	struct listening_port key = {
-		.network = sk->__sk_common.skc_net.net->ns.inum,
-		.port = sk->__sk_common.skc_num,
+	    .network = sk->__sk_common.skc_net.net->ns.inum,
+	    .port = sk->__sk_common.skc_num,
 	};
 
 	return key;
@@ -129,11 +129,11 @@ static __always_inline void take_role(struct sock *sk, struct socket_state *st, 
 }
 
 /*
- * Finds the target of a socket by its user and remembers it in the socket's storage. Not on the fast path: once per
- * socket and change of the targets.
+ * Finds the target of a socket by its user and remembers it in the socket's storage. Not on the fast path:
+ * once per socket and change of the targets.
  */
-static __always_inline struct socket_state *bind_by_task(struct sock *sk, const struct target_rules *rules, u64 cgroup,
-							  u32 tgid, u8 role, u32 direction)
+static __always_inline struct socket_state *bind_by_task(struct sock *sk, const struct target_rules *rules,
+							 u64 cgroup, u32 tgid, u8 role, u32 direction)
 {
 	struct target_ref *found = find_target(rules, cgroup, tgid);
 	u16 family = sk->__sk_common.skc_family;
@@ -171,7 +171,8 @@ static __always_inline struct socket_state *bind_by_task(struct sock *sk, const 
 			connect_connection(sk, st);
 	}
 	st->generation = rules->generation;
-	st->owned_by_process = !cgroup_may_be_watched(rules, cgroup) || !bpf_map_lookup_elem(&cgroup_targets, &cgroup);
+	st->owned_by_process =
+	    !cgroup_may_be_watched(rules, cgroup) || !bpf_map_lookup_elem(&cgroup_targets, &cgroup);
 	st->owner = st->owned_by_process ? tgid : cgroup;
 	if (sk->__sk_common.skc_state != TCP_SYN_SENT)
 		count_opened(st);
@@ -189,8 +190,8 @@ static __always_inline void bind_new(struct sock *sk, u8 role)
 }
 
 /*
- * The accepted ends of unix connections to watched servers, until their first data comes. By address of the socket,
- * which says nothing once it is freed: the name, shared with the listening socket, must agree.
+ * The accepted ends of unix connections to watched servers, until their first data comes. By address of the
+ * socket, which says nothing once it is freed: the name, shared with the listening socket, must agree.
  */
 struct unix_connection {
 	struct socket_state state;
@@ -212,7 +213,7 @@ static __always_inline u64 unix_name(struct sock *sk)
 /* A client has connected to a listening unix socket: the new end waits at the end of its queue. */
 static __always_inline void expect_unix_connection(struct sock *listener, const struct socket_state *from)
 {
-	struct unix_connection connection = { .name = unix_name(listener) };
+	struct unix_connection connection = {.name = unix_name(listener)};
 	u64 key;
 
 	if (!listener->sk_receive_queue.qlen)
@@ -253,8 +254,8 @@ static __always_inline struct socket_state *take_unix_connection(struct sock *sk
 }
 
 /*
- * Data or a connection came to a socket that no watched task has touched yet, of a kind whose birth no hook tells.
- * Datagram sockets and listening unix sockets belong to whoever made them.
+ * Data or a connection came to a socket that no watched task has touched yet, of a kind whose birth no hook
+ * tells. Datagram sockets and listening unix sockets belong to whoever made them.
  */
 static __always_inline struct socket_state *bind_unseen(struct sock *sk)
 {

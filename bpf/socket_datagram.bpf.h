@@ -2,9 +2,10 @@
 /*
  * Requests and replies of datagram servers.
  *
- * Many requests may be open on one socket. Which of them a send answers is not known at this layer; they are taken to
- * be answered in the order of their receipt. Whatever the true order, the number and the sum of the durations are the
- * same, only their distribution is narrower. A request that gets no reply is forgotten after some time.
+ * Many requests may be open on one socket. Which of them a send answers is not known at this layer; they are
+ * taken to be answered in the order of their receipt. Whatever the true order, the number and the sum of the
+ * durations are the same, only their distribution is narrower. A request that gets no reply is forgotten
+ * after some time.
  */
 #pragma once
 
@@ -37,7 +38,8 @@ struct {
 
 static __always_inline struct datagram_state *datagrams_of(struct sock *sk)
 {
-	struct datagram_state *ds = bpf_sk_storage_get(&datagram_states, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	struct datagram_state *ds =
+	    bpf_sk_storage_get(&datagram_states, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 
 	if (!ds)
 		count_loss(TACHO_LOST_SOCKET_STATE);
@@ -54,10 +56,12 @@ static __always_inline void datagram_arrived(struct sock *sk, u64 now)
 
 static __always_inline bool nothing_to_receive(struct sock *sk)
 {
-	return !BPF_CORE_READ(sk, sk_receive_queue.qlen) && !BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen);
+	return !BPF_CORE_READ(sk, sk_receive_queue.qlen) &&
+	       !BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen);
 }
 
-/* When the datagram that has just been received had come; datagrams are received in the order of their arrival. */
+/* When the datagram that has just been received had come; datagrams are received in the order of their
+ * arrival. */
 static __always_inline u64 take_arrival(struct sock *sk, struct datagram_state *ds, u64 now)
 {
 	u32 waiting = ds->arrived - ds->taken;

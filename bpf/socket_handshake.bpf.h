@@ -2,12 +2,13 @@
 /*
  * Turns of a TLS handshake are no requests.
  *
- * A connection speaks TLS if one of its first turns begins with a record of type handshake, version 3.x (RFC 8446, 5.1):
- * the ClientHello. The turns that belong to its handshake begin with a handshake or change_cipher_spec record, or, from a
- * TLS 1.3 client that leaves the latter out, are the one that follows the hello. Such a turn is a request all the same
- * if it brings more than the client's last flight can be long: then the first request came along. Only the first two
- * bytes that a server reads in the first turns of a connection are looked at, in the buffer of the system call that
- * reads them; io_uring's is not found, and its handshakes count as requests.
+ * A connection speaks TLS if one of its first turns begins with a record of type handshake, version 3.x (RFC
+ * 8446, 5.1): the ClientHello. The turns that belong to its handshake begin with a handshake or
+ * change_cipher_spec record, or, from a TLS 1.3 client that leaves the latter out, are the one that follows
+ * the hello. Such a turn is a request all the same if it brings more than the client's last flight can be
+ * long: then the first request came along. Only the first two bytes that a server reads in the first turns of
+ * a connection are looked at, in the buffer of the system call that reads them; io_uring's is not found, and
+ * its handshakes count as requests.
  */
 #pragma once
 

@@ -69,7 +69,7 @@ static __always_inline void read_peer(struct peer_address *peer, struct sock *sk
 /* Once per connection. */
 static __always_inline u32 find_peer_slot(const struct target_ref *target, struct sock *sk)
 {
-	struct peer_key key = { .index = target->index, .epoch = target->epoch };
+	struct peer_key key = {.index = target->index, .epoch = target->epoch};
 	struct socket_chains *chains;
 	struct dependency *dependency;
 	u32 index = target->index;

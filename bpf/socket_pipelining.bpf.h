@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Does one read bring several requests? Then turns under-count them, and the target is told to be multiplexed.
+ * Does one read bring several requests? Then turns under-count them, and the target is told to be
+ * multiplexed.
  *
- * Requests of one protocol begin alike ("GET ", "*3\r\n", a binary header), so several in one read show as the first four
- * bytes coming again. The second turn of a connection is looked at and then one in 256; only the yes or no leaves the
- * program. The preface of HTTP/2 (RFC 9113, 3.4) on the first turn says it at once.
+ * Requests of one protocol begin alike ("GET ", "*3\r\n", a binary header), so several in one read show as
+ * the first four bytes coming again. The second turn of a connection is looked at and then one in 256; only
+ * the yes or no leaves the program. The preface of HTTP/2 (RFC 9113, 3.4) on the first turn says it at once.
  */
 #pragma once
 
@@ -12,7 +13,8 @@
 
 #define SAMPLE_BYTES 512
 #define HTTP2_PREFACE 0x20495250 /* "PRI " */
-#define TLS_RECORD 0x0317	 /* application data, version 3: several records are one request more often than not */
+#define TLS_RECORD                                                                                           \
+	0x0317 /* application data, version 3: several records are one request more often than not */
 
 struct sample {
 	u8 bytes[SAMPLE_BYTES];

@@ -8,13 +8,14 @@
 #include "socket.h"
 
 /*
- * Server: a turn is open from its first read to the first send after it. Client: a call is open from its last send to
- * the first data that comes back.
+ * Server: a turn is open from its first read to the first send after it. Client: a call is open from its last
+ * send to the first data that comes back.
  */
 struct socket_state {
 	/*
-	 * The first 56 bytes share a cache line with the storage's header. Data arrives on the CPU that runs the
-	 * network, mostly not on the server's: what both touch stands here, so that one line travels and not two.
+	 * The first 56 bytes share a cache line with the storage's header. Data arrives on the CPU that runs
+	 * the network, mostly not on the server's: what both touch stands here, so that one line travels and
+	 * not two.
 	 */
 	u64 arrival;	/* when the oldest unread data came; 0: none known */
 	u64 last_ready; /* when data came last */
@@ -88,7 +89,8 @@ static __always_inline struct socket_shard *get_shard(const struct target_ref *t
 	return block ? bpf_map_lookup_elem(block, &shard) : NULL;
 }
 
-/* From a hook in interrupt context, where no look-up by task tells whether the target still is the same one. */
+/* From a hook in interrupt context, where no look-up by task tells whether the target still is the same one.
+ */
 static __always_inline struct socket_shard *get_shared_shard(const struct target_ref *target)
 {
 	u32 index = target->index;

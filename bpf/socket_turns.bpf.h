@@ -70,8 +70,8 @@ static __always_inline void count_closed(struct socket_state *st)
 	st->counted = false;
 }
 
-static __always_inline void open_turn(struct socket_state *st, struct socket_shard *shard, const struct tcp_sock *tp,
-				      u64 arrival, u64 now, u32 bytes)
+static __always_inline void open_turn(struct socket_state *st, struct socket_shard *shard,
+				      const struct tcp_sock *tp, u64 arrival, u64 now, u32 bytes)
 {
 	finish_reply(st, shard, false);
 	/* Data that came together with the request before was timed when that was read. */

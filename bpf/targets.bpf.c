@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 /*
- * Owns the look-up maps of lib/targets.bpf.h and tells user space what may change the set of targets: cgroups that
- * come and go, listening sockets, processes. These events are rare; they are the only ones that go through a ring
- * buffer.
+ * Owns the look-up maps of lib/targets.bpf.h and tells user space what may change the set of targets: cgroups
+ * that come and go, listening sockets, processes. These events are rare; they are the only ones that go
+ * through a ring buffer.
  */
 #include "lib/loss.bpf.h"
 #include "lib/targets.bpf.h"
@@ -104,7 +104,8 @@ int BPF_PROG(target_cgroup_removed, struct cgroup *cgrp, const char *path)
 	return 0;
 }
 
-/* A child of a watched process serves the same sockets (pre-fork workers) until it executes something else. */
+/* A child of a watched process serves the same sockets (pre-fork workers) until it executes something else.
+ */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(target_process_forked, struct task_struct *parent, struct task_struct *child)
 {

@@ -37,7 +37,8 @@ std::string join(const std::vector<std::string>& lines) {
 
 }  // namespace
 
-App::App(const Cli& cli, const config::Config& config) : cli_(cli), config_(config), table_(config.limits.max_targets) {}
+App::App(const Cli& cli, const config::Config& config)
+    : cli_(cli), config_(config), table_(config.limits.max_targets) {}
 
 App::~App() = default;
 
@@ -66,9 +67,9 @@ Result<void> App::load_probes(bool attach, std::vector<std::unique_ptr<probes::P
     probes.push_back(std::move(*probe));
   }
   if (probes.empty()) {
-    return fail("nothing can be observed: " +
-                (failed_probes_.empty() ? std::string("every probe is disabled in the configuration")
-                                        : "all enabled probes failed (see above)"));
+    return fail("nothing can be observed: " + (failed_probes_.empty()
+                                                   ? std::string("every probe is disabled in the configuration")
+                                                   : "all enabled probes failed (see above)"));
   }
   return {};
 }
@@ -88,8 +89,8 @@ Result<std::unique_ptr<App>> App::start(const Cli& cli, const config::Config& co
     }
     paths.cgroupfs = *mount;
   }
-  auto object = targets::load_targets_object(
-      app->table_.indices(), {.forced_method = {}, .btf_path = cli.btf_file, .attach = attach});
+  auto object = targets::load_targets_object(app->table_.indices(),
+                                             {.forced_method = {}, .btf_path = cli.btf_file, .attach = attach});
   if (!object) {
     return std::unexpected(object.error());
   }
@@ -108,8 +109,8 @@ Result<std::unique_ptr<App>> App::start(const Cli& cli, const config::Config& co
       app->run_statistics_ = std::move(*statistics);
     }
   }
-  auto discovery = targets::Discovery::start(config, *app->targets_object_, paths, app->table_, app->mutex_,
-                                             *app->scraper_);
+  auto discovery =
+      targets::Discovery::start(config, *app->targets_object_, paths, app->table_, app->mutex_, *app->scraper_);
   if (!discovery) {
     return std::unexpected(discovery.error());
   }
@@ -208,7 +209,9 @@ void App::describe(std::ostream& out) {
   for (const scrape::TargetSummary& target : targets) {
     out << "  " << target.name;
     for (const auto& [name, value] : target.labels) {
-      out << (name == "target" ? "" : " " + name + "=" + value);
+      if (name != "target") {
+        out << " " << name << "=" << value;
+      }
     }
     out << "  (" << target.cgroups << " cgroups, " << target.processes << " processes)\n";
   }

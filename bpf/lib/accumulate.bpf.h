@@ -2,9 +2,10 @@
 /*
  * Adding to a target's accumulators.
  *
- * A target's block is an array of shards. Shard 0 takes atomic additions from any context. The others are for hooks
- * in process context. Where there is one of them per CPU and the hook runs with preemption disabled (tracepoints),
- * nothing else can touch that shard meanwhile and plain additions do: 0.5 ns instead of 4 (26 contended).
+ * A target's block is an array of shards. Shard 0 takes atomic additions from any context. The others are for
+ * hooks in process context. Where there is one of them per CPU and the hook runs with preemption disabled
+ * (tracepoints), nothing else can touch that shard meanwhile and plain additions do: 0.5 ns instead of 4 (26
+ * contended).
  */
 #pragma once
 
@@ -12,8 +13,8 @@
 #include "lib/kernel.bpf.h"
 
 /* Set before loading. */
-const volatile __u32 shard_mask = 0; /* process shards - 1, a power of two less one */
-const volatile bool exclusive_shards = false;
+const volatile __u32 shard_mask = 0;	   /* process shards - 1, a power of two less one */
+const volatile __u32 exclusive_shards = 0; /* a truth value; bool is no type of the skeleton's C++ */
 
 #define SHARED_SHARD 0
 
@@ -70,7 +71,8 @@ static __always_inline u64 quarter_microseconds(u64 ns)
 
 	if (ns < 1ULL << 28)
 		return ns * reciprocal >> 36;
-	/* floor(floor(ns / 256) / 250) * 256 names the same bucket: up here all bounds are multiples of 64 us. */
+	/* floor(floor(ns / 256) / 250) * 256 names the same bucket: up here all bounds are multiples of 64
+	 * us. */
 	return ((ns >> 8) * reciprocal >> 36) << 8;
 }
 

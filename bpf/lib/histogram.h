@@ -2,9 +2,9 @@
 /*
  * The log-linear bucket scheme of all duration histograms, for both sides.
  *
- * Slot 0 counts durations up to 1 us, then four slots per octave, bounded by 2^k * {1.25, 1.5, 1.75, 2} us for
- * k = 0 .. 25, and one slot for what is longer than 2^26 us (67.1 s). A slot's upper bound is inclusive, as
- * Prometheus' `le` is. All bounds are multiples of 250 ns.
+ * Slot 0 counts durations up to 1 us, then four slots per octave, bounded by 2^k * {1.25, 1.5, 1.75, 2} us
+ * for k = 0 .. 25, and one slot for what is longer than 2^26 us (67.1 s). A slot's upper bound is inclusive,
+ * as Prometheus' `le` is. All bounds are multiples of 250 ns.
  */
 #pragma once
 

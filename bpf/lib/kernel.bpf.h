@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The part of the kernel's types that the programs touch. Every access is relocated at load time (CO-RE), so only
- * names and nesting must be right, not layout; no BTF is needed on the machine that builds.
+ * The part of the kernel's types that the programs touch. Every access is relocated at load time (CO-RE), so
+ * only names and nesting must be right, not layout; no BTF is needed on the machine that builds.
  */
 #pragma once
 
@@ -167,7 +167,8 @@ struct task_struct {
 /* The registers of a task that has entered the kernel. */
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
-	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs,
+	    flags, sp, ss;
 };
 #define SYSCALL_NUMBER orig_ax
 #elif defined(__TARGET_ARCH_arm64)

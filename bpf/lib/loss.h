@@ -3,11 +3,12 @@
 #pragma once
 
 enum loss_reason {
-	TACHO_LOST_SOCKET_STATE, /* no socket storage: out of memory or the socket's option memory is used up */
-	TACHO_LOST_TASK_STATE,	 /* no task storage: out of memory or busy */
-	TACHO_LOST_RING_FULL,	 /* ring buffer full */
-	TACHO_LOST_MAP_FULL,	 /* hash map full */
-	TACHO_LOST_STALE_TARGET, /* a target's block was gone when its event came */
+	TACHO_LOST_SOCKET_STATE,  /* no socket storage: out of memory or the socket's option memory is used up
+				   */
+	TACHO_LOST_TASK_STATE,	  /* no task storage: out of memory or busy */
+	TACHO_LOST_RING_FULL,	  /* ring buffer full */
+	TACHO_LOST_MAP_FULL,	  /* hash map full */
+	TACHO_LOST_STALE_TARGET,  /* a target's block was gone when its event came */
 	TACHO_LOST_PEER_OVERFLOW, /* a peer beyond max_peers: its calls are counted under `other` */
 	TACHO_LOSS_REASONS,
 };

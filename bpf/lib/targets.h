@@ -15,13 +15,13 @@ struct target_ref {
 };
 
 /*
- * The one element of map `target_rules`. `generation` grows with every change of the maps, so that what a socket or
- * task remembers of an earlier look-up is dropped. `cgroup_filter` has the bit (id mod bits) set for every watched
- * cgroup: a cheap no for most others.
+ * The one element of map `target_rules`. `generation` grows with every change of the maps, so that what a
+ * socket or task remembers of an earlier look-up is dropped. `cgroup_filter` has the bit (id mod bits) set
+ * for every watched cgroup: a cheap no for most others.
  */
 struct target_rules {
 	__u32 generation;
-	__u32 process_rules; /* non-zero while map process_targets may have entries */
+	__u32 process_rules;	/* non-zero while map process_targets may have entries */
 	__u32 watch_executions; /* report every exec: it may start a process that a rule names */
 	__u32 pad;
 	__u64 idle_limit_ns; /* a longer gap between operations is idleness, not an interval */
@@ -59,7 +59,8 @@ enum listener_kind {
 	TACHO_LISTENER_UNIX = 3,
 };
 
-/* What iterator `list_listeners` writes for every listening or bound server socket that a process holds open. */
+/* What iterator `list_listeners` writes for every listening or bound server socket that a process holds open.
+ */
 struct listener_record {
 	__u64 cgroup; /* of the process */
 	__u64 socket; /* the same for every process that shares the socket; not an address */

@@ -19,8 +19,8 @@ void AttachPlan::skip_unwanted(Choice& choice) const {
   if (forced_.empty()) {
     return;
   }
-  const bool offered = std::ranges::any_of(choice.hook->alternatives,
-                                           [this](const Alternative& a) { return a.method == forced_; });
+  const bool offered =
+      std::ranges::any_of(choice.hook->alternatives, [this](const Alternative& a) { return a.method == forced_; });
   if (!offered) {
     return;  // A hook that knows only one way keeps it.
   }

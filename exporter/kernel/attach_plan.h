@@ -9,7 +9,7 @@ namespace tacho::kernel {
 
 /// One way to observe an event: a method's name as users see it and the programs that must all load and attach.
 struct Alternative {
-  std::string_view method;  ///< "tp_btf", "fentry", "tracepoint", "raw_tracepoint", "kprobe"
+  std::string_view method;                     ///< "tp_btf", "fentry", "tracepoint", "raw_tracepoint", "kprobe"
   std::span<const std::string_view> programs;  ///< attached in this order (exits before enters)
 };
 

@@ -12,11 +12,11 @@
 namespace tacho::kernel {
 namespace {
 
-constexpr std::size_t kMaxCaptured = 64 * 1024;
+constexpr std::size_t kMaxCaptured = std::size_t{64} << 10;
 
 thread_local std::string* current_capture = nullptr;
 
-int print(libbpf_print_level level, const char* format, va_list arguments) {
+[[gnu::format(printf, 2, 0)]] int print(libbpf_print_level level, const char* format, va_list arguments) {
   // A verifier's log is one message of up to megabytes.
   char* message = nullptr;
   const int length = ::vasprintf(&message, format, arguments);

@@ -4,8 +4,8 @@
 
 namespace tacho::kernel {
 
-/// Collects what libbpf prints while it lives (this thread only): debug messages go to the log, warnings are kept for the
-/// error message of whoever called libbpf.
+/// Collects what libbpf prints while it lives (this thread only): debug messages go to the log, warnings are kept for
+/// the error message of whoever called libbpf.
 class BpfLogCapture {
  public:
   BpfLogCapture();

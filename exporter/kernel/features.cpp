@@ -34,7 +34,7 @@ Result<std::string> ensure_tracefs() {
       return path;
     }
   }
-  const std::string path = "/sys/kernel/tracing";
+  std::string path = "/sys/kernel/tracing";
   if (::mount("tracefs", path.c_str(), "tracefs", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) {
     return fail_errno("tracefs is not mounted and cannot be mounted at " + path);
   }

@@ -17,7 +17,7 @@ Result<void> run_iterator(const bpf_program* program, const std::function<void(s
   if (!iterator) {
     return fail_errno(std::string("cannot start iterator ") + bpf_program__name(program));
   }
-  std::array<std::byte, 32 * 1024> buffer{};
+  std::array<std::byte, std::size_t{32} << 10> buffer{};
   while (true) {
     const ssize_t length = ::read(iterator.get(), buffer.data(), buffer.size());
     if (length > 0) {

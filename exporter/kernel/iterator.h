@@ -18,9 +18,8 @@ Result<void> run_iterator(const bpf_program* program);
 template <class Record>
 Result<std::vector<Record>> read_records(const bpf_program* program) {
   std::vector<std::byte> bytes;
-  auto done = run_iterator(program, [&bytes](std::span<const std::byte> piece) {
-    bytes.insert(bytes.end(), piece.begin(), piece.end());
-  });
+  auto done = run_iterator(
+      program, [&bytes](std::span<const std::byte> piece) { bytes.insert(bytes.end(), piece.begin(), piece.end()); });
   if (!done) {
     return std::unexpected(done.error());
   }

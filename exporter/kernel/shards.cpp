@@ -17,7 +17,7 @@ Result<void> set_shards(ObjectSetup& setup, const ShardLayout& layout, bool pree
   if (auto done = setup.set_constant("shard_mask", layout.process_shards - 1); !done) {
     return done;
   }
-  return setup.set_constant("exclusive_shards", layout.exclusive && !preemptible);
+  return setup.set_constant("exclusive_shards", static_cast<std::uint32_t>(layout.exclusive && !preemptible));
 }
 
 }  // namespace tacho::kernel

@@ -19,8 +19,8 @@ std::vector<ProgramStatistics> program_statistics(const BpfObject& object) {
     if (descriptor < 0 || bpf_obj_get_info_by_fd(descriptor, &info, &length) != 0) {
       continue;
     }
-    all.push_back({bpf_program__name(program), info.run_cnt, info.run_time_ns, info.recursion_misses,
-                   info.verified_insns});
+    all.push_back(
+        {bpf_program__name(program), info.run_cnt, info.run_time_ns, info.recursion_misses, info.verified_insns});
   }
   return all;
 }

@@ -55,9 +55,7 @@ class PollProbe final : public Probe {
 
   void remove_target(std::uint32_t index) override { blocks_.remove(index); }
 
-  Result<void> flush() override {
-    return blocks_.flush();
-  }
+  Result<void> flush() override { return blocks_.flush(); }
 
   Result<void> adopt() override {
     const bpf_program* program = object_->program("poll_adopt");

@@ -19,6 +19,8 @@ constexpr std::array kRegistry{
 
 }  // namespace
 
-std::span<const Entry> registry() { return kRegistry; }
+std::span<const Entry> registry() {
+  return kRegistry;
+}
 
 }  // namespace tacho::probes

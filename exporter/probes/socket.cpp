@@ -1,7 +1,6 @@
 #include "probes/socket.h"
 
 #include <bpf/bpf.h>
-
 #include <bpf/socket.skel.h>
 
 #include <algorithm>
@@ -9,8 +8,8 @@
 #include <vector>
 
 #include "kernel/iterator.h"
-#include "probes/bracket.h"
 #include "metrics/buckets.h"
+#include "probes/bracket.h"
 #include "probes/histogram_decode.h"
 #include "probes/load.h"
 #include "probes/socket_decode.h"
@@ -36,8 +35,7 @@ constexpr std::array kOlderWays{Alternative{"iterator", kOlder}};
 
 /// Connections before operations: a socket that is born meanwhile keeps its role.
 constexpr std::array kHooks{Hook{"state_change", kStateWays}, Hook{"data_ready", kDataReadyWays},
-                            Hook{"receive", kReceiveWays}, Hook{"send", kSendWays},
-                            Hook{"older_sockets", kOlderWays}};
+                            Hook{"receive", kReceiveWays}, Hook{"send", kSendWays}, Hook{"older_sockets", kOlderWays}};
 
 constexpr std::array<std::string_view, 2> kBoundedMaps{"listening_ports", "dependency_slots"};
 

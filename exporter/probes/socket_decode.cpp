@@ -22,11 +22,13 @@ constexpr std::array<std::string_view, 2> kDirections{"send", "receive"};
 constexpr std::array<std::string_view, 2> kRoles{"server", "client"};
 
 constexpr std::array kFamilies{
-    Family{"tacho_socket_operations_total", Type::counter, "", "Successful socket operations.", "direction", kDirections},
+    Family{"tacho_socket_operations_total", Type::counter, "", "Successful socket operations.", "direction",
+           kDirections},
     Family{"tacho_socket_bytes_total", Type::counter, "", "Payload bytes of successful socket operations.", "direction",
            kDirections},
     Family{"tacho_socket_intervals_total", Type::counter, "",
-           "Intervals between consecutive operations of the whole target, all threads merged.", "direction", kDirections},
+           "Intervals between consecutive operations of the whole target, all threads merged.", "direction",
+           kDirections},
     Family{"tacho_socket_interval_seconds_total", Type::counter, "seconds", "Sum of the intervals.", "direction",
            kDirections},
     Family{"tacho_socket_interval_seconds_squared_total", Type::counter, "", "Sum of the squared intervals, in s².",
@@ -35,7 +37,9 @@ constexpr std::array kFamilies{
            "Intervals above the idle limit, which are not among the intervals.", "direction", kDirections},
     Family{"tacho_socket_idle_gap_seconds_total", Type::counter, "seconds", "Sum of the idle gaps.", "direction",
            kDirections},
-    Family{"tacho_observed_rps", Type::gauge, "",
+    Family{"tacho_observed_rps",
+           Type::gauge,
+           "",
            "Sends per second over {window} or the last 2048 sends, whichever is longer (ISPASS 2024, eq. 1). "
            "Requests per second where a reply is one send; see tacho_requests_total.",
            "",
@@ -43,60 +47,90 @@ constexpr std::array kFamilies{
     Family{"tacho_inter_syscall_variance_seconds_squared", Type::gauge, "",
            "Variance of the intervals over {window} (ISPASS 2024, eq. 2), in s².", "direction", kDirections},
     Family{"tacho_inter_syscall_cv2", Type::gauge, "",
-           "Squared coefficient of variation of the intervals over {window}: variance / mean².", "direction", kDirections},
-    Family{"tacho_requests_total", Type::counter, "",
+           "Squared coefficient of variation of the intervals over {window}: variance / mean².", "direction",
+           kDirections},
+    Family{"tacho_requests_total",
+           Type::counter,
+           "",
            "Requests answered: turns on server sockets, completed by the first send after a receive.",
            "",
            {}},
-    Family{"tacho_request_duration_seconds", Type::histogram, "seconds",
+    Family{"tacho_request_duration_seconds",
+           Type::histogram,
+           "seconds",
            "From the arrival of a request to the first byte of its reply.",
            "",
            {}},
-    Family{"tacho_request_queue_seconds", Type::histogram, "seconds",
+    Family{"tacho_request_queue_seconds",
+           Type::histogram,
+           "seconds",
            "From the arrival of a request to its first read by the server.",
            "",
            {}},
-    Family{"tacho_request_service_seconds", Type::histogram, "seconds",
+    Family{"tacho_request_service_seconds",
+           Type::histogram,
+           "seconds",
            "From the last read of a request to the first byte of its reply.",
            "",
            {}},
-    Family{"tacho_request_reply_seconds", Type::histogram, "seconds",
+    Family{"tacho_request_reply_seconds",
+           Type::histogram,
+           "seconds",
            "From the first to the last send of a reply, known when the next request is read or the connection ends.",
            "",
            {}},
     Family{"tacho_requests_in_flight", Type::gauge, "", "Requests that have been read and not yet answered.", "", {}},
-    Family{"tacho_requests_unanswered_total", Type::counter, "", "Connections that ended with a request unanswered.",
+    Family{"tacho_requests_unanswered_total",
+           Type::counter,
+           "",
+           "Connections that ended with a request unanswered.",
            "",
            {}},
-    Family{"tacho_handshakes_total", Type::counter, "",
+    Family{"tacho_handshakes_total",
+           Type::counter,
+           "",
            "Turns of TLS handshakes on server sockets, which are not among the requests.",
            "",
            {}},
     Family{"tacho_connections_total", Type::counter, "", "Connections accepted (server) and opened (client).", "role",
            kRoles},
     Family{"tacho_connections_active", Type::gauge, "", "Connections that are open now.", "role", kRoles},
-    Family{"tacho_connection_accept_wait_seconds", Type::histogram, "seconds",
+    Family{"tacho_connection_accept_wait_seconds",
+           Type::histogram,
+           "seconds",
            "From the establishment of a connection to the first read by the server, the client's own pause included.",
            "",
            {}},
-    Family{"tacho_dependency_calls_total", Type::counter, "",
+    Family{"tacho_dependency_calls_total",
+           Type::counter,
+           "",
            "Calls answered to this target: turns on its client sockets, by peer (limits.max_peers, the rest is other).",
            "peer",
            {}},
-    Family{"tacho_dependency_duration_seconds", Type::histogram, "seconds",
-           "From the last send of a call to the first byte that comes back.", "peer", {}},
+    Family{"tacho_dependency_duration_seconds",
+           Type::histogram,
+           "seconds",
+           "From the last send of a call to the first byte that comes back.",
+           "peer",
+           {}},
 };
 constexpr std::size_t kDependencyCalls = kFamilies.size() - 2;
 constexpr std::size_t kDependencyDuration = kFamilies.size() - 1;
 
-std::int64_t nanoseconds(std::uint64_t ns) { return static_cast<std::int64_t>(ns); }
+std::int64_t nanoseconds(std::uint64_t ns) {
+  return static_cast<std::int64_t>(ns);
+}
 
 /// a − b where both are read at slightly different times.
-std::uint64_t excess(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; }
+std::uint64_t excess(std::uint64_t a, std::uint64_t b) {
+  return a > b ? a - b : 0;
+}
 
 }  // namespace
 
-std::span<const Family> socket_families() { return kFamilies; }
+std::span<const Family> socket_families() {
+  return kFamilies;
+}
 
 metrics::Moments read_moments(const socket_moments& m) {
   return read_bracketed(m.begin, m.end, [&m] {
@@ -153,9 +187,11 @@ std::string peer_name(const peer_address& peer) {
   }
 }
 
-std::uint64_t requests(const SocketSnapshot& s) { return metrics::total(s.duration); }
+std::uint64_t requests(const SocketSnapshot& s) {
+  return metrics::total(s.duration);
+}
 
-std::uint64_t in_flight(const SocketSnapshot& s) { 
+std::uint64_t in_flight(const SocketSnapshot& s) {
   return excess(metrics::total(s.queue), requests(s) + s.unanswered + s.dismissed);
 }
 

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-
 namespace tacho::probes {
 
 Result<void> TargetBlocks::add(std::uint32_t index) {

@@ -24,8 +24,8 @@ class TargetBlocks {
   Result<void> add(std::uint32_t index);
   /// Unmaps the block; the programs lose it with the next flush().
   void remove(std::uint32_t index);
-  /// Hands the additions and removals since the last call to the kernel, all at once: every call that changes an array of
-  /// maps waits until no program uses the old one any more, which takes some 20 ms.
+  /// Hands the additions and removals since the last call to the kernel, all at once: every call that changes an array
+  /// of maps waits until no program uses the old one any more, which takes some 20 ms.
   Result<void> flush();
 
   [[nodiscard]] std::uint32_t shards() const { return shards_; }

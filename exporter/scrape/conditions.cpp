@@ -8,8 +8,10 @@ constexpr std::array<std::string_view, kConditions> kNames{"multiplexed", "busy_
 constexpr std::array kFamilies{metrics::Family{
     "tacho_target_condition", metrics::Type::gauge, "",
     "1 while a series of the target may not mean what it says, judged over {window}. multiplexed: connections carry "
-    "several requests at a time (pipelining, HTTP/2), so requests are under-counted; busy_polling: most polls do not wait, so poll durations are "
-    "no slack; few_samples: too few operations for rate and variance; no_poll: requests are served without polling calls; "
+    "several requests at a time (pipelining, HTTP/2), so requests are under-counted; busy_polling: most polls do not "
+    "wait, so poll durations are "
+    "no slack; few_samples: too few operations for rate and variance; no_poll: requests are served without polling "
+    "calls; "
     "lost_events: a probe has lost events.",
     "condition", kNames}};
 
@@ -23,9 +25,13 @@ bool share_above(std::uint64_t part, std::uint64_t whole, double limit) {
 
 }  // namespace
 
-std::span<const metrics::Family> condition_families() { return kFamilies; }
+std::span<const metrics::Family> condition_families() {
+  return kFamilies;
+}
 
-std::string_view condition_name(Condition condition) { return kNames.at(static_cast<std::size_t>(condition)); }
+std::string_view condition_name(Condition condition) {
+  return kNames.at(static_cast<std::size_t>(condition));
+}
 
 void ConditionWatch::push(std::int64_t now_ns, const probes::ConditionCounters& counters, std::uint64_t lost) {
   samples_.push_back({now_ns, counters, lost});

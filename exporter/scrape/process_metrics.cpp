@@ -57,7 +57,9 @@ std::vector<prometheus::MetricFamily> process_metrics() {
   constexpr std::size_t kResident = 24 - kFirst;
   rusage usage{};
   if (::getrusage(RUSAGE_SELF, &usage) == 0) {
-    const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6; };
+    const auto seconds = [](const timeval& t) {
+      return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+    };
     families.push_back(single("process_cpu_seconds_total", seconds(usage.ru_utime) + seconds(usage.ru_stime)));
   }
   std::error_code error;
@@ -75,7 +77,8 @@ std::vector<prometheus::MetricFamily> process_metrics() {
     const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
     families.push_back(single("process_start_time_seconds", boot_time() + stat[kStart] / ticks));
     families.push_back(single("process_virtual_memory_bytes", stat[kVirtual]));
-    families.push_back(single("process_resident_memory_bytes", stat[kResident] * static_cast<double>(::sysconf(_SC_PAGESIZE))));
+    families.push_back(
+        single("process_resident_memory_bytes", stat[kResident] * static_cast<double>(::sysconf(_SC_PAGESIZE))));
     families.push_back(single("process_threads", stat[kThreads]));
   }
   return families;

@@ -22,12 +22,15 @@ std::int64_t kernel_now_ns() {
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-double seconds_since(std::int64_t start_ns) { return static_cast<double>(kernel_now_ns() - start_ns) * 1e-9; }
+double seconds_since(std::int64_t start_ns) {
+  return static_cast<double>(kernel_now_ns() - start_ns) * 1e-9;
+}
 
 }  // namespace
 
 Scraper::Scraper(const config::Config& config, std::vector<std::unique_ptr<probes::Probe>> probes,
-                 std::vector<std::string> failed, const kernel::BpfObject& targets_object, targets::TargetTable& table, std::mutex& mutex)
+                 std::vector<std::string> failed, const kernel::BpfObject& targets_object, targets::TargetTable& table,
+                 std::mutex& mutex)
     : window_(config.window),
       run_statistics_(config.run_statistics),
       layout_(std::make_unique<metrics::BucketLayout>(config.histograms.buckets_per_octave)),
@@ -130,7 +133,9 @@ void Scraper::sample() {
   }
 }
 
-std::string Scraper::window_text() const { return config::format_duration(window_); }
+std::string Scraper::window_text() const {
+  return config::format_duration(window_);
+}
 
 void Scraper::write_probe(std::string& out, std::size_t number, metrics::Format format, CollectorResult& result) {
   probes::Probe& probe = *probes_[number];

@@ -34,14 +34,15 @@ struct TargetSummary {
   std::vector<std::string_view> conditions;  ///< that hold
 };
 
-/// Turns the kernel's accumulators into expositions. Owns the probes and what user space keeps about each target; follows
-/// the table of targets as its observer. The mutex guards the table and everything here.
+/// Turns the kernel's accumulators into expositions. Owns the probes and what user space keeps about each target;
+/// follows the table of targets as its observer. The mutex guards the table and everything here.
 class Scraper final : public targets::TargetObserver {
  public:
   /// @param failed names of probes that are enabled and could not be loaded
   /// @param targets_object owner of the look-up maps, for the metrics about itself
   Scraper(const config::Config& config, std::vector<std::unique_ptr<probes::Probe>> probes,
-          std::vector<std::string> failed, const kernel::BpfObject& targets_object, targets::TargetTable& table, std::mutex& mutex);
+          std::vector<std::string> failed, const kernel::BpfObject& targets_object, targets::TargetTable& table,
+          std::mutex& mutex);
 
   /// With the mutex held.
   Result<void> target_added(const targets::Target& target) override;

@@ -10,14 +10,15 @@
 namespace tacho::scrape {
 namespace {
 
-constexpr std::array<std::string_view, TACHO_LOSS_REASONS> kReasons{"socket_state", "task_state", "ring_full", "map_full",
-                                                                    "stale_target", "peer_overflow"};
+constexpr std::array<std::string_view, TACHO_LOSS_REASONS> kReasons{"socket_state", "task_state",   "ring_full",
+                                                                    "map_full",     "stale_target", "peer_overflow"};
 
 void add_hooks(const kernel::BpfObject& object, prometheus::MetricFamily& family) {
   for (const kernel::HookState& hook : object.hooks()) {
-    add_sample(family,
-               {{"probe", std::string(object.name())}, {"hook", std::string(hook.hook)}, {"method", std::string(hook.method)}},
-               hook.attached() ? 1 : 0);
+    add_sample(
+        family,
+        {{"probe", std::string(object.name())}, {"hook", std::string(hook.hook)}, {"method", std::string(hook.method)}},
+        hook.attached() ? 1 : 0);
   }
 }
 
@@ -27,7 +28,8 @@ prometheus::MetricFamily empty_family(SelfName name) {
   prometheus::MetricFamily family;
   family.name = name.family.name;
   family.help = name.family.help;
-  family.type = name.family.type == metrics::Type::counter ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge;
+  family.type =
+      name.family.type == metrics::Type::counter ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge;
   return family;
 }
 

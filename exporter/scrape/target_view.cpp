@@ -57,7 +57,7 @@ std::string describe(const TargetSummary& target) {
   std::string text = target.name;
   for (const auto& [name, value] : target.labels) {
     if (name != "target") {
-      text += " " + name + "=" + value;
+      text.append(" ").append(name).append("=").append(value);
     }
   }
   return text;
@@ -76,7 +76,9 @@ std::vector<const TargetSummary*> busiest_first(std::span<const TargetSummary> t
   for (const TargetSummary& target : targets) {
     order.push_back(&target);
   }
-  std::ranges::stable_sort(order, [](const auto* a, const auto* b) { return a->request_rate > b->request_rate; });
+  std::ranges::sort(order, [](const auto* a, const auto* b) {
+    return a->request_rate != b->request_rate ? a->request_rate > b->request_rate : a->labels < b->labels;
+  });
   return order;
 }
 

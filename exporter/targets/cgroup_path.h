@@ -22,8 +22,8 @@ struct CgroupIdentity {
   std::string unit;          ///< "nginx.service"
 };
 
-/// Reads a path below the cgroup root. The shapes are those of the systemd and cgroupfs drivers of Kubernetes, of Docker,
-/// podman, nerdctl, LXC and ECS; where several match (nested containers), the last does.
+/// Reads a path below the cgroup root. The shapes are those of the systemd and cgroupfs drivers of Kubernetes, of
+/// Docker, podman, nerdctl, LXC and ECS; where several match (nested containers), the last does.
 CgroupIdentity identify(std::string_view path);
 
 }  // namespace tacho::targets

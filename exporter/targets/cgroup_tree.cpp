@@ -56,7 +56,7 @@ Result<std::string> find_cgroup_mount(const std::string& mountinfo_path) {
 }
 
 Result<std::uint64_t> cgroup_id(const std::string& mount, const std::string& path) {
-  struct stat status {};
+  struct stat status{};
   const std::string full = mount + path;
   if (::stat(full.c_str(), &status) != 0) {
     return fail_errno("cgroup " + full);

@@ -8,8 +8,8 @@
 
 namespace tacho::targets {
 
-/// Where the cgroup v2 hierarchy is mounted, from /proc/self/mountinfo: /sys/fs/cgroup, or /sys/fs/cgroup/unified on hybrid
-/// hosts. The mount of the whole hierarchy is preferred over that of a part.
+/// Where the cgroup v2 hierarchy is mounted, from /proc/self/mountinfo: /sys/fs/cgroup, or /sys/fs/cgroup/unified on
+/// hybrid hosts. The mount of the whole hierarchy is preferred over that of a part.
 Result<std::string> find_cgroup_mount(const std::string& mountinfo_path);
 
 /// A cgroup's id is the inode number of its directory.

@@ -69,9 +69,13 @@ Result<void> Discovery::reconfigure(const config::Config& config) {
   return {};
 }
 
-int Discovery::descriptor() const { return ring_buffer__epoll_fd(ring_.get()); }
+int Discovery::descriptor() const {
+  return ring_buffer__epoll_fd(ring_.get());
+}
 
-void Discovery::consume() { ring_buffer__consume(ring_.get()); }
+void Discovery::consume() {
+  ring_buffer__consume(ring_.get());
+}
 
 int Discovery::handle_record(void* context, void* data, std::size_t size) {
   if (size >= sizeof(target_event)) {
@@ -80,7 +84,9 @@ int Discovery::handle_record(void* context, void* data, std::size_t size) {
   return 0;
 }
 
-void Discovery::schedule(Time when) { next_plan_ = std::min(next_plan_, when); }
+void Discovery::schedule(Time when) {
+  next_plan_ = std::min(next_plan_, when);
+}
 
 void Discovery::handle(const target_event& event) {
   switch (event.kind) {
@@ -208,6 +214,8 @@ Time Discovery::run(Time now) {
   return std::min(next_plan_, next_full_look_);
 }
 
-std::vector<std::string> Discovery::absent() const { return absent_; }
+std::vector<std::string> Discovery::absent() const {
+  return absent_;
+}
 
 }  // namespace tacho::targets

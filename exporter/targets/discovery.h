@@ -27,17 +27,18 @@ struct Paths {
   std::string cgroupfs;  ///< mount of cgroup v2
 };
 
-/// Keeps the table of targets and the kernel's look-up maps in line with the machine: a full look at the start and every
-/// half minute, and single events in between. Used by one thread; the table is shared with scrapes under `mutex`.
+/// Keeps the table of targets and the kernel's look-up maps in line with the machine: a full look at the start and
+/// every half minute, and single events in between. Used by one thread; the table is shared with scrapes under `mutex`.
 class Discovery {
  public:
   struct Counters {
-    std::uint64_t ring_losses = 0;    ///< times a full look was needed because events were lost
+    std::uint64_t ring_losses = 0;      ///< times a full look was needed because events were lost
     std::uint64_t refused_entries = 0;  ///< members the kernel's maps had no room for
   };
 
-  static Result<std::unique_ptr<Discovery>> start(const config::Config& config, const kernel::BpfObject& object, Paths paths,
-                                                  TargetTable& table, std::mutex& mutex, TargetObserver& observer);
+  static Result<std::unique_ptr<Discovery>> start(const config::Config& config, const kernel::BpfObject& object,
+                                                  Paths paths, TargetTable& table, std::mutex& mutex,
+                                                  TargetObserver& observer);
 
   /// Descriptor that becomes readable when the kernel has news; −1 without a ring buffer.
   [[nodiscard]] int descriptor() const;

@@ -18,8 +18,8 @@ struct ListenerGroup {
 /// Whether the socket is a server's: listening stream sockets, and datagram sockets bound below the ephemeral ports.
 bool is_server_socket(const Listener& listener);
 
-/// Groups the holders of the listeners: who shares a socket belongs together, and a child that runs the same executable as
-/// its parent belongs to it.
+/// Groups the holders of the listeners: who shares a socket belongs together, and a child that runs the same executable
+/// as its parent belongs to it.
 /// @param known names given earlier, by tgid
 std::vector<ListenerGroup> group_listeners(const std::vector<Listener>& listeners,
                                            const std::map<std::uint32_t, Process>& processes,

@@ -19,11 +19,11 @@ using Labels = std::vector<std::pair<std::string, std::string>>;
 /// counting in the same series.
 struct DesiredTarget {
   std::string name;
-  Labels labels;                     ///< the target label first
-  std::set<std::uint64_t> cgroups;   ///< ids, descendants included
+  Labels labels;                      ///< the target label first
+  std::set<std::uint64_t> cgroups;    ///< ids, descendants included
   std::set<std::uint32_t> processes;  ///< thread groups that belong to it whatever their cgroup
-  std::vector<std::uint16_t> ports;  ///< only server sockets on these; empty: all
-  CgroupIdentity identity;           ///< of the cgroup that made it a target; path empty for processes
+  std::vector<std::uint16_t> ports;   ///< only server sockets on these; empty: all
+  CgroupIdentity identity;            ///< of the cgroup that made it a target; path empty for processes
 };
 
 /// What a configuration says about targets, compiled once.

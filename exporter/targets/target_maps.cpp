@@ -8,7 +8,9 @@
 namespace tacho::targets {
 namespace {
 
-bool same(target_ref a, target_ref b) { return a.index == b.index && a.epoch == b.epoch; }
+bool same(target_ref a, target_ref b) {
+  return a.index == b.index && a.epoch == b.epoch;
+}
 
 template <class T>
 void store(T& place, T value) {
@@ -87,8 +89,8 @@ std::size_t TargetMaps::assign(int map, std::map<Key, target_ref>& mirror, const
 }
 
 void TargetMaps::rebuild_filter() {
-  // Only ever adds: a bit too many costs a look-up, a bit cleared under a cgroup that the kernel has just let inherit its
-  // parent's target would lose events.
+  // Only ever adds: a bit too many costs a look-up, a bit cleared under a cgroup that the kernel has just let inherit
+  // its parent's target would lose events.
   auto& rules = rules_.at<target_rules>(0);
   for (const auto& [id, target] : cgroups_) {
     const auto bit = id % TACHO_CGROUP_FILTER_BITS;

@@ -38,8 +38,8 @@ class TargetObserver {
   virtual Result<void> targets_changed() = 0;
 };
 
-/// The targets and their dense indices. Index 0 is `other`, for everything beyond max_targets. An index is used again only
-/// with a new epoch, so that what the kernel remembers of its former owner is never charged to the new one.
+/// The targets and their dense indices. Index 0 is `other`, for everything beyond max_targets. An index is used again
+/// only with a new epoch, so that what the kernel remembers of its former owner is never charged to the new one.
 class TargetTable {
  public:
   static constexpr std::uint32_t kOther = 0;

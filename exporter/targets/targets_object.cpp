@@ -26,7 +26,8 @@ constexpr std::array kHooks{Hook{"cgroups", kCgroupWays}, Hook{"processes", kPro
 
 }  // namespace
 
-Result<std::unique_ptr<kernel::BpfObject>> load_targets_object(std::size_t indices, const kernel::LoadOptions& options) {
+Result<std::unique_ptr<kernel::BpfObject>> load_targets_object(std::size_t indices,
+                                                               const kernel::LoadOptions& options) {
   std::size_t size = 0;
   const void* bytes = targets_bpf__elf_bytes(&size);
   return kernel::BpfObject::load({"targets", {static_cast<const std::byte*>(bytes), size}}, kHooks, options,

@@ -5,6 +5,7 @@
 // usage: event_cost CGROUP [rounds]     CGROUP: an empty directory of the v2 hierarchy to work in
 
 #include <arpa/inet.h>
+#include <bpf/floor.skel.h>
 #include <bpf/libbpf.h>
 #include <netinet/tcp.h>
 #include <spdlog/spdlog.h>
@@ -12,8 +13,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <bpf/floor.skel.h>
 
 #include <algorithm>
 #include <array>

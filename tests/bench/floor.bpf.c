@@ -5,19 +5,16 @@
 char LICENSE[] SEC("license") = "GPL";
 
 SEC("tp_btf/sock_send_length")
-int BPF_PROG(floor_send, struct sock *sk, int ret, int flags)
-{
-	return 0;
+int BPF_PROG(floor_send, struct sock* sk, int ret, int flags) {
+  return 0;
 }
 
 SEC("tp_btf/sock_recv_length")
-int BPF_PROG(floor_receive, struct sock *sk, int ret, int flags)
-{
-	return 0;
+int BPF_PROG(floor_receive, struct sock* sk, int ret, int flags) {
+  return 0;
 }
 
 SEC("tp_btf/sk_data_ready")
-int BPF_PROG(floor_data_ready, struct sock *sk)
-{
-	return 0;
+int BPF_PROG(floor_data_ready, struct sock* sk) {
+  return 0;
 }

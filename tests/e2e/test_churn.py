@@ -27,6 +27,7 @@ class Footprint:
         self.map_entries = {labels["map"]: value for labels, value in samples.all("tacho_map_entries")}
         self.listening_ports = self.map_entries.pop("listening_ports")  # of the whole machine, not of targets
         self.descriptors = collections.Counter(name.partition(":")[0] for name in tacho.descriptors())
+        self.sockets = self.descriptors.pop("socket")  # our own scrapes among them, which end when they like
         self.resident = tacho.resident_bytes()
 
 
@@ -66,6 +67,7 @@ def test_churn_leaks_nothing(cgroups):
     assert after.series == before.series
     assert after.map_entries == before.map_entries
     assert after.descriptors == before.descriptors
+    assert after.sockets <= before.sockets + 2
     assert after.resident - before.resident < MEGABYTE, f"grew by {after.resident - before.resident} bytes"
     assert not lost
 
@@ -85,4 +87,5 @@ def test_many_at_once_and_all_gone(cgroups, limit):
             wait_until(lambda: tacho.scrape().get("tacho_targets") <= 1, 5, "places are free again")
         after = Footprint(tacho)
     assert after.descriptors == before.descriptors
+    assert after.sockets <= before.sockets + 2
     assert sum(after.map_entries.values()) <= sum(before.map_entries.values()) + 1  # `other` stays

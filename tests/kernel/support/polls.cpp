@@ -14,7 +14,12 @@
 namespace tacho::kernel_test {
 namespace {
 
-constexpr int kNoDescriptor = 1000;  // below FD_SETSIZE and not open
+/// One that is not open, and within the table of descriptors: select ignores what is beyond.
+int no_descriptor() {
+  const int number = ::dup(0);
+  ::close(number);
+  return number;
+}
 
 template <class... Arguments>
 int call(long number, Arguments... arguments) {
@@ -67,9 +72,9 @@ int select_on(int descriptor, int timeout_ms) {
 std::vector<PollCall> make_calls() {
   std::vector<PollCall> calls{
       {"epoll_pwait", [](const Watchable& w, int ms) { return epoll_pwait_on(w.epoll(), ms); },
-       [] { return epoll_pwait_on(kNoDescriptor, -1); }},
+       [] { return epoll_pwait_on(no_descriptor(), -1); }},
       {"epoll_pwait2", [](const Watchable& w, int ms) { return epoll_pwait2_on(w.epoll(), ms); },
-       [] { return epoll_pwait2_on(kNoDescriptor, -1); }},
+       [] { return epoll_pwait2_on(no_descriptor(), -1); }},
       {"ppoll",
        [](const Watchable& w, int ms) {
          pollfd descriptor{.fd = w.pipe(), .events = POLLIN, .revents = 0};
@@ -77,7 +82,7 @@ std::vector<PollCall> make_calls() {
        },
        [] { return ppoll_on(nullptr, -1); }},  // EFAULT: a descriptor that is not open is an answer for poll
       {"pselect6", [](const Watchable& w, int ms) { return pselect6_on(w.pipe(), ms); },
-       [] { return pselect6_on(kNoDescriptor, -1); }},
+       [] { return pselect6_on(no_descriptor(), -1); }},
   };
 #ifdef SYS_epoll_wait
   calls.push_back({"epoll_wait",
@@ -87,7 +92,7 @@ std::vector<PollCall> make_calls() {
                    },
                    [] {
                      epoll_event event{};
-                     return call(SYS_epoll_wait, kNoDescriptor, &event, 1, -1);
+                     return call(SYS_epoll_wait, no_descriptor(), &event, 1, -1);
                    }});
   calls.push_back({"poll",
                    [](const Watchable& w, int ms) {
@@ -96,7 +101,7 @@ std::vector<PollCall> make_calls() {
                    },
                    [] { return call(SYS_poll, nullptr, 1, -1); }});
   calls.push_back({"select", [](const Watchable& w, int ms) { return select_on(w.pipe(), ms); },
-                   [] { return select_on(kNoDescriptor, -1); }});
+                   [] { return select_on(no_descriptor(), -1); }});
 #endif
   return calls;
 }
