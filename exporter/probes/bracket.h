@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sched.h>
+
 #include <cstdint>
 
 namespace tacho::probes {
@@ -15,19 +17,25 @@ inline std::int64_t load(const long long& place) {
   return __atomic_load_n(&place, __ATOMIC_ACQUIRE);
 }
 
+/// How often a read is tried.
+inline constexpr int kBracketTries = 256;
+
 /// Reads what a program changes between counting up `begin` and `end`, again if it was caught in the middle: `end` is
-/// taken first and `begin` last, so equal numbers mean that no change overlapped. After some tries the last copy is
-/// taken (the program's virtual CPU may be off); it is at most one event out of step.
+/// taken first and `begin` last, so equal numbers mean that no change overlapped. A writer that does not come to an end
+/// (its virtual CPU is off) is given time; after kBracketTries the last copy is taken.
 /// @param in_step if given: set to false if the copy may be out of step, else left as it is
 template <class Counter, class Copy>
 auto read_bracketed(const Counter& begin, const Counter& end, Copy copy, bool* in_step = nullptr) {
-  constexpr int kTries = 32;
+  constexpr int kTriesAtOnce = 16;
   for (int i = 1;; ++i) {
     const std::uint64_t ended = load(end);
     auto result = copy();
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     const bool overlapped = load(begin) != ended;
-    if (overlapped && i < kTries) {
+    if (overlapped && i < kBracketTries) {
+      if (i % kTriesAtOnce == 0) {
+        ::sched_yield();
+      }
       continue;
     }
     if (overlapped && in_step != nullptr) {

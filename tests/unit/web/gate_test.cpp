@@ -167,9 +167,11 @@ TEST_CASE("When requests wait for workers, the newest is served first") {
   for (int i = 0; i < 4; ++i) {
     clients.emplace_back(desk.address()).send(kRequest);
     CHECK(eventually([&] { return desk.counters().accepted == static_cast<std::uint64_t>(i) + 1; }));
+    CHECK(eventually([&] { return desk.served() >= 1; }));  // the first has the worker before others come
   }
   CHECK(eventually([&] { return desk.end_oldest(); }));
   CHECK(clients.front().read_all() == "done");
+  CHECK(eventually([&] { return desk.served() == 1; }));
   CHECK(eventually([&] { return desk.end_oldest(); }));
   CHECK(clients.back().read_all() == "done");
 }
