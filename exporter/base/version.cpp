@@ -2,6 +2,8 @@
 
 namespace tacho {
 
-std::string_view version() { return TACHO_VERSION; }
+std::string_view version() {
+  return TACHO_VERSION;
+}
 
 }  // namespace tacho

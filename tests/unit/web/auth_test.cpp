@@ -104,6 +104,7 @@ TEST_CASE("Guessing does not keep all workers busy") {
   const BasicAuth::Users users{{"u", bcrypt_hash("secret", 8)}};
   std::atomic<int> busy = 0;
   std::vector<std::thread> guesses;
+  guesses.reserve(16);
   for (int i = 0; i < 16; ++i) {
     guesses.emplace_back([&, i] { busy += auth.check(users, basic("u:" + std::to_string(i))) == Login::busy ? 1 : 0; });
   }

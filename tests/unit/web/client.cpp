@@ -86,7 +86,7 @@ Client::Client(const std::string& address, int receive_buffer) {
   const timeval limit{.tv_sec = 10, .tv_usec = 0};
   ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
   ::setsockopt(fd_.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-  const auto* const raw = static_cast<const sockaddr*>(static_cast<const void*>(&peer.storage));
+  const auto* const raw = reinterpret_cast<const sockaddr*>(&peer.storage);
   INFO("connecting to " << address);
   REQUIRE(::connect(fd_.get(), raw, peer.size) == 0);
 }

@@ -33,12 +33,19 @@ Response echo(const Request& request) {
                        request.header("x-test").value_or("-") + '|' + request.body + '|' + request.remote);
 }
 
+/// 20 MB.
+std::string large_body() {
+  std::string body;
+  body.resize(20'000'000, 'x');
+  return body;
+}
+
 std::vector<Route> routes() {
   return {
       {.path = "/echo", .methods = {"GET", "POST"}, .handler = echo},
       {.path = "/-/reload", .methods = {"POST"}, .handler = [](const Request&) { return text_response("reloaded"); }},
       test::get_route("/metrics", [](const Request&) { return text_response("up 1\n"); }),
-      test::get_route("/large", [](const Request&) { return text_response(std::string(20'000'000, 'x')); }),
+      test::get_route("/large", [](const Request&) { return text_response(large_body()); }),
       test::get_route("/throw", [](const Request&) -> Response { throw std::runtime_error("secret detail"); }),
       test::get_route("/throw-int", [](const Request&) -> Response { throw 7; }),
   };
@@ -157,7 +164,7 @@ TEST_CASE("All listeners serve: every address, one address, unix sockets") {
 
 TEST_CASE("A server that cannot start says where and why") {
   const RunningServer first(routes());
-  const auto start = [](std::vector<std::string> addresses, std::optional<std::string> config = {}) {
+  const auto start = [](std::vector<std::string> addresses, const std::optional<std::string>& config = {}) {
     const auto started = Server::start({.listen_addresses = std::move(addresses), .web_config_file = config}, {});
     REQUIRE_FALSE(started);
     return started.error().message;

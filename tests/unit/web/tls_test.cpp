@@ -50,8 +50,11 @@ struct Fixture {
 
 std::vector<Route> pages() {
   auto routes = test::one_page();
-  routes.push_back(
-      test::get_route("/large", [](const Request&) { return test::text_response(std::string(20'000'000, 'x')); }));
+  routes.push_back(test::get_route("/large", [](const Request&) {
+    std::string body;
+    body.resize(20'000'000, 'x');
+    return test::text_response(std::move(body));
+  }));
   return routes;
 }
 
