@@ -55,11 +55,12 @@ void Problems::List::add(Diagnostic diagnostic) {
     ++more;
     return;
   }
-  shown.push_back(std::move(diagnostic));
+  // By place; what is found at one place stays in the order of finding.
+  const auto behind = std::ranges::upper_bound(shown, diagnostic.where, before, &Diagnostic::where);
+  shown.insert(behind, std::move(diagnostic));
 }
 
 std::vector<Diagnostic> Problems::List::take() {
-  std::ranges::stable_sort(shown, before, &Diagnostic::where);
   if (more > 0) {
     const Location last = shown.back().where;
     shown.push_back({.where = last, .message = "and " + std::to_string(more) + " more", .hint = {}});

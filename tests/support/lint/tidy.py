@@ -61,7 +61,9 @@ def check(file, command, directory, build, cache, configuration) -> str:
 def main(build: pathlib.Path, cache: pathlib.Path, parts: list[str]) -> int:
     cache.mkdir(parents=True, exist_ok=True)
     version = subprocess.run([TIDY, "--version"], check=True, stdout=subprocess.PIPE).stdout
-    configuration = version + (REPOSITORY / ".clang-tidy").read_bytes()
+    configuration = version + b"".join(
+        (REPOSITORY / folder / ".clang-tidy").read_bytes() for folder in (".", "tests")
+    )
     todo = list(sources(build, parts))
     if not todo:
         print(f"tidy: no sources in {build}/compile_commands.json", file=sys.stderr)
