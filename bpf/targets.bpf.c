@@ -138,6 +138,9 @@ int BPF_PROG(target_process_executed, struct task_struct *task)
 	if (!rules || !rules->process_rules)
 		return 0;
 	watched = !bpf_map_delete_elem(&process_targets, &tgid);
+	/* It may have kept sockets that remember the target. */
+	if (watched)
+		__sync_fetch_and_add(&rules->generation, 1);
 	if (watched || rules->watch_executions)
 		send_event(TACHO_PROCESS_EXECUTED, cgroup_of(task), tgid);
 	return 0;

@@ -202,12 +202,16 @@ Time Discovery::run(Time now) {
       look_at_everything();
       next_full_look_ = now + kFullLook;
     }
+    const Time next_process_look = last_process_look_ + kProcessLookSpacing;
+    if (processes_due_ && now < next_process_look) {
+      // A plan from what is known to be out of date would watch processes that have become something else.
+      next_plan_ = next_process_look;
+      return std::min(next_plan_, next_full_look_);
+    }
     next_plan_ = Time::max();
-    if (processes_due_ && now - last_process_look_ >= kProcessLookSpacing) {
+    if (processes_due_) {
       look_at_processes();
       last_process_look_ = now;
-    } else if (processes_due_) {
-      schedule(last_process_look_ + kProcessLookSpacing);
     }
     replan(now);
   }

@@ -9,11 +9,13 @@
 #include <csignal>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "kernel/bpf_object.h"
 #include "kernel/features.h"
 #include "kernel/support/cgroup.h"
 #include "kernel/support/running.h"
+#include "kernel/support/server.h"
 #include "targets/cgroup_tree.h"
 
 namespace {
@@ -41,6 +43,10 @@ std::string obstacle() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv, argv + argc);
+  if (arguments.size() == 5 && arguments[1] == "--serve") {
+    return tacho::kernel_test::serve_under_other_name({arguments.begin() + 2, arguments.end()});
+  }
   if (const std::string reason = obstacle(); !reason.empty()) {
     std::cout << "kernel tests are skipped: " << reason << "\n";
     return kSkipped;

@@ -1,5 +1,5 @@
 // A client that sends a known number of requests and counts the replies: the other known side of the end-to-end
-// tests. Prints one line of JSON a batch; ends with 1 when a request was not answered.
+// tests. Prints one line of JSON when it is connected and one a batch; ends with 1 when a request was not answered.
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdint>
@@ -51,7 +51,6 @@ bool run_batch(Load& load, std::optional<std::uint64_t> requests) {
 }
 
 bool run_batches_from_stdin(Load& load) {
-  std::cout << nlohmann::json{{"connected", true}}.dump() << '\n' << std::flush;
   std::uint64_t requests = 0;
   while (std::cin >> requests) {
     if (!run_batch(load, requests)) {
@@ -97,6 +96,8 @@ int main(int argc, char** argv) {
     std::cerr << "exact_client: " << opened.error().within(address).message << '\n';
     return 1;
   }
+  // From here on SIGTERM ends the load instead of the program.
+  std::cout << nlohmann::json{{"connected", true}}.dump() << '\n' << std::flush;
   const bool answered = interactive ? run_batches_from_stdin(load) : run_batch(load, requests);
   return answered ? 0 : 1;
 }

@@ -1,6 +1,6 @@
 """The table of the end-to-end run: server, client, what the client counted, what tacho counted, sends.
 
-Rows go to a file, since every test module is a process of its own; `python3 ledger.py FILE` prints it.
+Rows go to a file, since every test module is a process of its own; `python3 -m support.ledger FILE` prints it.
 """
 
 import json

@@ -42,6 +42,7 @@ class ExactLoad:
 
     def finish(self) -> Counted:
         """Ends the load after the replies that are under way."""
+        self.process.wait_for_line('"connected"')
         self.process.signal(signal.SIGTERM)
         return self.result()
 

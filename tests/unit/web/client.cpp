@@ -141,6 +141,16 @@ Reply get(const std::string& address, const std::string& path, const std::string
   return round_trip(address, get_request(path, headers));
 }
 
+bool prompt(const std::function<bool()>& scrape) {
+  for (int i = 0; i < 3; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    if (scrape() && since(start) < std::chrono::seconds(1)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 std::chrono::milliseconds since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,6 +52,10 @@ Reply round_trip(const std::string& address, std::string_view bytes);
 /// "GET path HTTP/1.1" with further header lines, each ending with CRLF.
 std::string get_request(const std::string& path, const std::string& headers = {});
 Reply get(const std::string& address, const std::string& path, const std::string& headers = {});
+
+/// Whether `scrape` succeeds in less than a second. It may try three times, since the machine may be busy with other
+/// things for longer than that; what slow clients hold up stays so for five seconds each time.
+bool prompt(const std::function<bool()>& scrape);
 
 std::chrono::milliseconds since(std::chrono::steady_clock::time_point start);
 

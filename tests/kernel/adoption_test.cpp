@@ -1,0 +1,153 @@
+// Sockets that are older than tacho, and calls to dependencies.
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernel/support/child.h"
+#include "kernel/support/running.h"
+#include "kernel/support/server.h"
+#include "kernel/support/wire.h"
+
+using tacho::UniqueFd;
+using namespace tacho::kernel_test;
+
+namespace {
+
+constexpr int kRequests = 23;
+
+/// A process with a listening socket, an accepted and an outgoing connection. Told how often, it answers requests, each
+/// after a call to `dependency`.
+Child middle_of(const std::string& cgroup, std::uint16_t dependency) {
+  return Child(cgroup, [dependency](Line& parent) {
+    const UniqueFd listener = listen_tcp();
+    parent.tell(port_of(listener));
+    const UniqueFd up = accept_from(listener);
+    const UniqueFd down = connect_tcp(dependency);
+    parent.tell();
+    while (const auto count = parent.hear()) {
+      for (std::uint64_t i = 0; i < count; ++i) {
+        receive_once(up, 10);
+        ask(down, 1, 30, 40);
+        send_once(up, 20);
+      }
+      parent.tell();
+    }
+  });
+}
+
+void check_middle(const Page& page, const std::string& peer) {
+  const Labels target{{"target", "t"}};
+  const auto with = [](const char* name, const std::string& value) { return Labels{{"target", "t"}, {name, value}}; };
+  CHECK(page.value("tacho_requests_total", target) == kRequests);
+  CHECK(page.value("tacho_dependency_calls_total", with("peer", peer)) == kRequests);
+  CHECK(page.value("tacho_dependency_duration_seconds_count", with("peer", peer)) == kRequests);
+  CHECK(page.value("tacho_connections_active", with("role", "server")) == 1);
+  CHECK(page.value("tacho_connections_active", with("role", "client")) == 1);
+  CHECK(page.value("tacho_socket_operations_total", with("direction", "send")) == 2 * kRequests);
+  CHECK(page.value("tacho_socket_operations_total", with("direction", "receive")) == 2 * kRequests);
+  CHECK(page.value("tacho_requests_in_flight", target) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("connections that are older than tacho get their role, newer ones too") {
+  for (const bool tacho_first : {true, false}) {
+    CAPTURE(tacho_first);
+    const Cgroup cgroup(playground() + "/" + unique_name());
+    auto config = watching(cgroup.path());
+    config.probes.poll.enabled = false;
+    std::unique_ptr<Running> tacho;
+    if (tacho_first) {
+      tacho = std::make_unique<Running>(config);
+    }
+    const UniqueFd dependency = listen_tcp();
+    Child middle = middle_of(cgroup.directory(), port_of(dependency));
+    const UniqueFd client = connect_tcp(static_cast<std::uint16_t>(middle.hear()));
+    const UniqueFd called = accept_from(dependency);
+    (void)middle.hear();
+    if (!tacho_first) {
+      tacho = std::make_unique<Running>(config);
+    }
+    middle.tell(kRequests);
+    for (int i = 0; i < kRequests; ++i) {
+      send_once(client, 10);
+      serve(called, 1, 30, 40);
+      receive_once(client, 20);
+    }
+    (void)middle.hear();
+    check_middle(tacho->page(), "127.0.0.1:" + std::to_string(port_of(dependency)));
+    middle.tell(0);
+    middle.finish();
+    CHECK(tacho->wait_for([&] {
+      const Page page = tacho->page();
+      return page.value("tacho_connections_active", {{"target", "t"}, {"role", "server"}}) == 0 &&
+             page.value("tacho_connections_active", {{"target", "t"}, {"role", "client"}}) == 0;
+    }));
+  }
+}
+
+TEST_CASE("a request that is open when tacho starts ends as a reply without a request, and the next one counts") {
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  Child server(cgroup.directory(), [](Line& parent) {
+    const UniqueFd listener = listen_tcp();
+    parent.tell(port_of(listener));
+    const UniqueFd connection = accept_from(listener);
+    receive_once(connection, 10);
+    parent.tell();
+    (void)parent.hear();
+    send_once(connection, 10);
+    serve(connection, kRequests, 10, 10);
+    parent.tell();
+    (void)parent.hear();
+  });
+  const UniqueFd client = connect_tcp(static_cast<std::uint16_t>(server.hear()));
+  send_once(client, 10);
+  (void)server.hear();
+  auto config = watching(cgroup.path());
+  config.probes.poll.enabled = false;
+  Running tacho(config);
+  server.tell();
+  receive_once(client, 10);
+  ask(client, kRequests, 10, 10);
+  (void)server.hear();
+  CHECK(tacho.page().value("tacho_requests_total") == kRequests);
+  server.tell();
+  server.finish();
+}
+
+TEST_CASE("peers beyond the limit are counted together as other, and told as such") {
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  auto config = watching(cgroup.path());
+  config.probes.poll.enabled = false;
+  config.limits.max_peers = 2;
+  Running tacho(config);
+  std::vector<UniqueFd> dependencies;
+  std::vector<std::uint16_t> ports;
+  for (int i = 0; i < 4; ++i) {
+    dependencies.push_back(listen_tcp());
+    ports.push_back(port_of(dependencies.back()));
+  }
+  Child caller(cgroup.directory(), [&ports](Line& parent) {
+    for (const std::uint16_t port : ports) {
+      const UniqueFd connection = connect_tcp(port);
+      ask(connection, kRequests, 10, 10);
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  for (const UniqueFd& dependency : dependencies) {
+    serve(accept_from(dependency), kRequests, 10, 10);
+  }
+  (void)caller.hear();
+  const Page page = tacho.page();
+  const auto calls = [&page](const std::string& peer) {
+    return page.value("tacho_dependency_calls_total", {{"target", "t"}, {"peer", peer}});
+  };
+  CHECK(calls("127.0.0.1:" + std::to_string(ports[0])) == kRequests);
+  CHECK(calls("127.0.0.1:" + std::to_string(ports[1])) == kRequests);
+  CHECK(calls("other") == 2 * kRequests);
+  caller.tell();
+  caller.finish();
+}

@@ -1,0 +1,90 @@
+// Servers that nobody configured.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <filesystem>
+#include <string>
+
+#include "kernel/support/running.h"
+#include "kernel/support/server.h"
+
+using tacho::config::Config;
+using namespace tacho::kernel_test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr int kRequests = 23;
+
+Config discovering() {
+  Config config;
+  config.probes.poll.enabled = false;
+  config.limits.max_targets = 1000;  // others may run servers on this machine
+  return config;
+}
+
+double requests(Running& tacho, const std::string& target) {
+  return tacho.page().value("tacho_requests_total", {{"target", target}});
+}
+
+}  // namespace
+
+TEST_CASE("a server in a cgroup is discovered as that cgroup, older and newer than tacho") {
+  const Cgroup old_cgroup(playground() + "/" + unique_name());
+  const Cgroup new_cgroup(playground() + "/" + unique_name());
+  Server old_server(old_cgroup.directory());
+  Running tacho(discovering());
+  CHECK(tacho.watches({{"target", old_cgroup.path()}}));
+  CHECK_FALSE(tacho.watches({{"target", new_cgroup.path()}}));
+  old_server.ask(kRequests);
+  CHECK(requests(tacho, old_cgroup.path()) == kRequests);
+  Server new_server(new_cgroup.directory());
+  CHECK(tacho.wait_for([&] { return tacho.watches({{"target", new_cgroup.path()}}); }, 2s));
+  new_server.ask(7);
+  CHECK(requests(tacho, new_cgroup.path()) == 7);
+  new_server.finish();
+  CHECK(tacho.wait_for([&] { return !tacho.watches({{"target", new_cgroup.path()}}); }));
+  CHECK(tacho.watches({{"target", old_cgroup.path()}}));
+  old_server.finish();
+}
+
+TEST_CASE("a server in the root cgroup is discovered by its program and port") {
+  Server server(Cgroup::mount());
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").filename();
+  const std::string name = program + ":" + std::to_string(server.port());
+  Running tacho(discovering());
+  REQUIRE(tacho.watches({{"target", name}}));
+  server.ask(kRequests);
+  CHECK(requests(tacho, name) == kRequests);
+  server.finish();
+  CHECK(tacho.wait_for([&] { return !tacho.watches({{"target", name}}); }));
+}
+
+TEST_CASE("tacho does not discover the process it runs in") {
+  const tacho::UniqueFd listener = listen_tcp();
+  Running tacho(discovering());
+  const auto targets = tacho.app().scraper().summaries();
+  const std::string port = ":" + std::to_string(port_of(listener));
+  CHECK(std::ranges::none_of(targets, [&port](const auto& target) { return target.name.ends_with(port); }));
+}
+
+TEST_CASE("discovery is off when something is configured, and what is excluded stays out") {
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  Server server(cgroup.directory());
+  {
+    Config config = discovering();
+    config.targets = watching("/nonexistent").targets;
+    Running tacho(config);
+    CHECK_FALSE(tacho.watches({{"target", cgroup.path()}}));
+  }
+  {
+    Config config = discovering();
+    config.discovery.exclude = {playground()};
+    Running tacho(config);
+    CHECK_FALSE(tacho.watches({{"target", cgroup.path()}}));
+  }
+  server.finish();
+}

@@ -1,0 +1,184 @@
+// What tacho says about itself, and what it leaves behind.
+
+#include <bpf/bpf.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "kernel/bpf_object.h"
+#include "kernel/support/running.h"
+#include "kernel/support/server.h"
+#include "probes/registry.h"
+#include "scrape/conditions.h"
+#include "scrape/self_families.h"
+
+using namespace tacho::kernel_test;
+
+namespace {
+
+constexpr int kRequests = 23;
+
+/// Kernel ids of the programs and maps of a tacho.
+struct Ids {
+  std::vector<std::uint32_t> programs;
+  std::vector<std::uint32_t> maps;
+};
+
+Ids ids_of(Running& tacho) {
+  Ids ids;
+  for (const tacho::kernel::BpfObject* object : tacho.app().scraper().objects()) {
+    bpf_program* program = nullptr;
+    bpf_object__for_each_program(program, object->get()) {
+      bpf_prog_info info{};
+      __u32 size = sizeof(info);
+      if (bpf_program__fd(program) >= 0 && bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size) == 0) {
+        ids.programs.push_back(info.id);
+      }
+    }
+    bpf_map* map = nullptr;
+    bpf_object__for_each_map(map, object->get()) {
+      bpf_map_info info{};
+      __u32 size = sizeof(info);
+      if (bpf_map__fd(map) >= 0 && bpf_obj_get_info_by_fd(bpf_map__fd(map), &info, &size) == 0) {
+        ids.maps.push_back(info.id);
+      }
+    }
+  }
+  return ids;
+}
+
+/// How many of these the kernel still has.
+std::size_t alive(const Ids& ids) {
+  const auto exists = [](int descriptor) { return static_cast<bool>(tacho::UniqueFd(descriptor)); };
+  return static_cast<std::size_t>(
+      std::ranges::count_if(ids.programs, [&](auto id) { return exists(bpf_prog_get_fd_by_id(id)); }) +
+      std::ranges::count_if(ids.maps, [&](auto id) { return exists(bpf_map_get_fd_by_id(id)); }));
+}
+
+}  // namespace
+
+TEST_CASE("a tacho that ends leaves no program and no map behind, and another one can start") {
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  std::set<std::uint32_t> earlier;
+  for (const int round : {1, 2}) {
+    CAPTURE(round);
+    Ids ids;
+    {
+      Running tacho(watching(cgroup.path()));
+      Server server(cgroup.directory());
+      server.ask(kRequests);
+      CHECK(tacho.page().value("tacho_requests_total") == kRequests);
+      server.finish();
+      ids = ids_of(tacho);
+      CHECK(ids.programs.size() > 15);
+      CHECK(ids.maps.size() > 8);
+      CHECK(alive(ids) == ids.programs.size() + ids.maps.size());
+    }
+    // The kernel frees them a moment later.
+    CHECK(shared().wait_for([&] { return alive(ids) == 0; }));
+    for (const auto id : ids.programs) {
+      CHECK(earlier.insert(id).second);
+    }
+  }
+}
+
+TEST_CASE("hooks are attached, collectors succeed, and nothing is lost") {
+  const Watched where;
+  Server server(where.directory());
+  server.ask(kRequests);
+  server.finish();
+  const Page page = shared().page();
+  for (const char* object : {"targets", "socket", "poll"}) {
+    CAPTURE(object);
+    CHECK(page.count("tacho_probe_attached", {{"probe", object}}) > 0);
+    CHECK(page.count("tacho_probe_attached", {{"probe", object}, {"method", "none"}}) == 0);
+    for (const char* reason :
+         {"socket_state", "task_state", "ring_full", "map_full", "stale_target", "peer_overflow"}) {
+      CAPTURE(reason);
+      CHECK(page.value("tacho_lost_events_total", {{"probe", object}, {"reason", reason}}) == 0);
+    }
+  }
+  for (const auto& probe : tacho::probes::registry()) {
+    CHECK(page.value("tacho_scrape_collector_success", {{"collector", std::string(probe.name)}}) == 1);
+  }
+  CHECK(page.value("tacho_config_last_reload_successful") == 1);
+  CHECK(page.value("tacho_target_condition", {{"cgroup", where.path()}, {"condition", "lost_events"}}) == 0);
+  CHECK(page.value("tacho_map_entries", {{"map", "cgroup_targets"}}) >= 1);
+  CHECK(page.value("tacho_map_max_entries", {{"map", "cgroup_targets"}}) >
+        page.value("tacho_map_entries", {{"map", "cgroup_targets"}}));
+}
+
+TEST_CASE("a scrape has exactly the families that are documented") {
+  const Watched where;
+  std::set<std::string> documented;
+  for (const auto& probe : tacho::probes::registry()) {
+    for (const auto& family : probe.families()) {
+      documented.emplace(family.name);
+    }
+  }
+  for (const auto& family : tacho::scrape::condition_families()) {
+    documented.emplace(family.name);
+  }
+  for (const auto& family : tacho::scrape::kSelfFamilies) {
+    if (family.help.find("run_statistics") == std::string_view::npos) {
+      documented.emplace(family.name);
+    }
+  }
+  const auto families = shared().page().families();
+  const std::set<std::string> emitted(families.begin(), families.end());
+  CHECK(emitted.size() == families.size());
+  CHECK(emitted == documented);
+}
+
+TEST_CASE("run statistics are exported when they are asked for") {
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  auto config = watching(cgroup.path());
+  config.run_statistics = true;
+  config.probes.poll.enabled = false;
+  Running tacho(config);
+  Server server(cgroup.directory());
+  server.ask(kRequests);
+  server.finish();
+  const Page page = tacho.page();
+  const Labels sends{{"probe", "socket"}, {"program", "socket_send"}};
+  CHECK(page.value("tacho_probe_runs_total", sends) >= kRequests);
+  CHECK(page.value("tacho_probe_run_seconds_total", sends) > 0);
+  CHECK(page.value("tacho_probe_misses_total", sends) >= 0);
+}
+
+TEST_CASE("a probe that is switched off is not there, the other works") {
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  auto config = watching(cgroup.path());
+  config.probes.socket.enabled = false;
+  Running tacho(config);
+  const Page page = tacho.page();
+  CHECK(page.count("tacho_requests_total") == 0);
+  CHECK(page.count("tacho_probe_attached", {{"probe", "socket"}}) == 0);
+  CHECK(page.value("tacho_poll_waiters") == 0);
+}
+
+TEST_CASE("nothing to observe is an error, and so is a method that no hook of a probe has where all need it") {
+  auto config = watching("/nonexistent");
+  config.probes.socket.enabled = false;
+  config.probes.poll.enabled = false;
+  const auto app = tacho::App::start(tacho::Cli{}, config, true);
+  REQUIRE_FALSE(app);
+  CHECK(app.error().message.find("disabled") != std::string::npos);
+}
+
+TEST_CASE("a plan loads everything and attaches nothing") {
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  auto app = tacho::App::start(tacho::Cli{}, watching(cgroup.path()), false);
+  REQUIRE(app);
+  Server server(cgroup.directory());
+  server.ask(kRequests);
+  server.finish();
+  const Page page((*app)->scraper().scrape(tacho::metrics::Format::prometheus_text));
+  CHECK(page.value("tacho_requests_total") == 0);
+  CHECK(page.value("tacho_targets") == 1);
+}

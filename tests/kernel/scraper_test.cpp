@@ -1,0 +1,147 @@
+// One probe's failure does not hide the others.
+
+#include "scrape/scraper.h"
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "kernel/support/page.h"
+#include "probes/probe.h"
+#include "targets/target_table.h"
+#include "targets/targets_object.h"
+
+namespace metrics = tacho::metrics;
+namespace targets = tacho::targets;
+using tacho::Result;
+using tacho::kernel_test::Page;
+
+namespace {
+
+constexpr std::array kGood{metrics::Family{"tacho_good_total", metrics::Type::counter, "", "A counter.", "", {}}};
+constexpr std::array kBad{metrics::Family{"tacho_bad_total", metrics::Type::counter, "", "A counter.", "", {}}};
+
+/// A probe of one counter, which is the number of its target.
+class FakeProbe final : public tacho::probes::Probe {
+ public:
+  FakeProbe(std::string_view name, std::span<const metrics::Family> families, const tacho::kernel::BpfObject& object)
+      : name_(name), families_(families), object_(object) {}
+
+  bool throws = false;
+  bool refuses = false;
+  std::vector<std::uint32_t> targets;
+
+  [[nodiscard]] std::string_view name() const override { return name_; }
+  [[nodiscard]] std::span<const metrics::Family> families() const override { return families_; }
+  [[nodiscard]] const tacho::kernel::BpfObject& object() const override { return object_; }
+  Result<void> add_target(std::uint32_t index) override {
+    if (refuses) {
+      return tacho::fail("no memory");
+    }
+    targets.push_back(index);
+    return {};
+  }
+  void remove_target(std::uint32_t index) override { std::erase(targets, index); }
+  Result<void> flush() override { return {}; }
+  Result<void> adopt() override { return {}; }
+  void sample(std::uint32_t, std::int64_t, metrics::WindowSample&) override {}
+  void count(std::uint32_t, tacho::probes::ConditionCounters&) override {}
+  void summarize(std::uint32_t, tacho::probes::Summary&) override {}
+  void read(std::uint32_t index, std::int64_t, const metrics::Window&, metrics::Row& row) override {
+    if (throws && index == 2) {
+      throw std::runtime_error("no way");
+    }
+    row.values.push_back(metrics::Value::count(index));
+  }
+
+ private:
+  std::string_view name_;
+  std::span<const metrics::Family> families_;
+  const tacho::kernel::BpfObject& object_;
+};
+
+/// A scraper with two such probes and two targets.
+struct Stage {
+  std::mutex mutex;
+  targets::TargetTable table{4};
+  std::unique_ptr<tacho::kernel::BpfObject> object = targets::load_targets_object(5, {}).value();
+  FakeProbe* good = nullptr;
+  FakeProbe* bad = nullptr;
+  std::unique_ptr<tacho::scrape::Scraper> scraper;
+
+  Stage() {
+    std::vector<std::unique_ptr<tacho::probes::Probe>> probes;
+    auto first = std::make_unique<FakeProbe>("bad", kBad, *object);
+    auto second = std::make_unique<FakeProbe>("good", kGood, *object);
+    bad = first.get();
+    good = second.get();
+    probes.push_back(std::move(first));
+    probes.push_back(std::move(second));
+    scraper = std::make_unique<tacho::scrape::Scraper>(tacho::config::Config{}, std::move(probes),
+                                                       std::vector<std::string>{"broken"}, *object, table, mutex);
+  }
+
+  targets::TargetTable::Changes want(std::initializer_list<const char*> names) {
+    std::vector<targets::DesiredTarget> wanted;
+    for (const char* name : names) {
+      wanted.push_back({name, {{"target", name}}, {}, {}, {}, {}});
+    }
+    return table.apply(std::move(wanted), {}, *scraper);
+  }
+
+  Page page() { return Page(scraper->scrape(metrics::Format::prometheus_text)); }
+};
+
+}  // namespace
+
+TEST_CASE("a probe that throws loses its own families, and the scrape says so") {
+  Stage stage;
+  CHECK(stage.want({"a", "b"}).failures.empty());
+  stage.bad->throws = true;
+  const Page broken = stage.page();
+  CHECK(broken.count("tacho_bad_total") == 0);
+  CHECK(broken.value("tacho_good_total", {{"target", "b"}}) == 2);
+  CHECK(broken.value("tacho_scrape_collector_success", {{"collector", "bad"}}) == 0);
+  CHECK(broken.value("tacho_scrape_collector_success", {{"collector", "good"}}) == 1);
+  stage.bad->throws = false;
+  const Page whole = stage.page();
+  CHECK(whole.value("tacho_bad_total", {{"target", "a"}}) == 1);
+  CHECK(whole.value("tacho_scrape_collector_success", {{"collector", "bad"}}) == 1);
+}
+
+TEST_CASE("a target that one probe refuses is taken from all of them") {
+  Stage stage;
+  stage.good->refuses = true;
+  const auto changes = stage.want({"a"});
+  REQUIRE(changes.failures.size() == 1);
+  CHECK(changes.failures[0] == "target a: probe good: no memory");
+  CHECK(stage.bad->targets.empty());
+  CHECK(stage.page().count("tacho_bad_total") == 0);
+  stage.good->refuses = false;
+  CHECK(stage.want({"a"}).added == 1);
+  CHECK(stage.page().value("tacho_bad_total", {{"target", "a"}}) == 1);
+}
+
+TEST_CASE("a target that ended is scraped once more and then taken from all probes") {
+  Stage stage;
+  stage.want({"a", "b"});
+  stage.want({"b"});
+  CHECK(stage.page().value("tacho_good_total", {{"target", "a"}}) == 1);
+  CHECK(stage.page().count("tacho_good_total", {{"target", "a"}}) == 0);
+  CHECK(stage.good->targets == std::vector<std::uint32_t>{2});
+  CHECK(stage.bad->targets == std::vector<std::uint32_t>{2});
+}
+
+TEST_CASE("a probe that could not be loaded is named in the scrape") {
+  Stage stage;
+  CHECK(stage.page().value("tacho_probe_attached", {{"probe", "broken"}}) == 0);
+}
+
+TEST_CASE("OpenMetrics ends as it must") {
+  Stage stage;
+  CHECK(stage.scraper->scrape(metrics::Format::openmetrics).ends_with("# EOF\n"));
+}

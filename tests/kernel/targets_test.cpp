@@ -1,0 +1,177 @@
+// Cgroups as targets: those that come late, nest, go; ports.
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernel/support/running.h"
+#include "kernel/support/server.h"
+
+using namespace tacho::kernel_test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr int kRequests = 23;
+
+double requests(const Page& page, const Labels& target) {
+  return page.value("tacho_requests_total", target);
+}
+
+}  // namespace
+
+TEST_CASE("a cgroup that is made while tacho runs is a target within a second") {
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  CHECK(shared().wait_for([&] { return shared().watches({{"cgroup", cgroup.path()}}); }, 1s));
+  CHECK(requests(shared().page(), {{"cgroup", cgroup.path()}}) == 0);
+}
+
+TEST_CASE("a cgroup that is there already is a target from the start") {
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  Running later(watching(cgroup.path()));
+  CHECK(later.watches({{"target", "t"}}));
+  Server server(cgroup.directory());
+  server.ask(kRequests);
+  CHECK(requests(later.page(), {{"target", "t"}}) == kRequests);
+  server.finish();
+}
+
+TEST_CASE("what is below a target belongs to it from its first request, before tacho has heard of it") {
+  const Watched where;
+  const Cgroup child(where.path() + "/child");
+  const Cgroup grandchild(child.path() + "/grandchild");
+  // Nobody lets tacho run meanwhile: only the kernel's own inheritance can count these.
+  for (const Cgroup* cgroup : {&child, &grandchild}) {
+    Server server(cgroup->directory());
+    server.ask(kRequests);
+    server.finish();
+  }
+  CHECK(requests(shared().page(), {{"cgroup", where.path()}}) == 2 * kRequests);
+  // And it stays so when tacho has made up its mind.
+  REQUIRE(shared().wait_for([&] {
+    const auto targets = shared().app().scraper().summaries();
+    return std::ranges::any_of(
+        targets, [&](const auto& target) { return target.identity.path == where.path() && target.cgroups == 3; });
+  }));
+  Server server(grandchild.directory());
+  server.ask(kRequests);
+  CHECK(requests(shared().page(), {{"cgroup", where.path()}}) == 3 * kRequests);
+  server.finish();
+  CHECK_FALSE(shared().watches({{"cgroup", child.path()}}));
+}
+
+TEST_CASE("a cgroup that is removed is shown once more with its last values, then no longer") {
+  auto cgroup = std::make_unique<Cgroup>(playground() + "/" + unique_name());
+  const Labels target{{"cgroup", cgroup->path()}};
+  REQUIRE(shared().wait_for([&] { return shared().watches(target); }));
+  Server server(cgroup->directory());
+  server.ask(kRequests);
+  server.finish();
+  cgroup.reset();
+  REQUIRE(shared().wait_for([&] { return !shared().watches(target); }, 1s));
+  const Page last = shared().page();
+  CHECK(requests(last, target) == kRequests);
+  CHECK(last.value("tacho_connections_active", {{"cgroup", target.at("cgroup")}, {"role", "server"}}) == 0);
+  const Page after = shared().page();
+  for (const std::string& family : after.families()) {
+    CAPTURE(family);
+    CHECK(after.count(family, target) == 0);
+    CHECK(after.count(family + "_count", target) == 0);
+  }
+}
+
+TEST_CASE("a cgroup that is made anew under the same path starts at zero after a scrape") {
+  const std::string path = playground() + "/" + unique_name();
+  const Labels target{{"cgroup", path}};
+  for (const int round : {1, 2}) {
+    CAPTURE(round);
+    Cgroup cgroup(path);
+    REQUIRE(shared().wait_for([&] { return shared().watches(target); }));
+    CHECK(requests(shared().page(), target) == 0);
+    Server server(cgroup.directory());
+    server.ask(kRequests);
+    server.finish();
+    CHECK(requests(shared().page(), target) == kRequests);
+    cgroup.remove();
+    REQUIRE(shared().wait_for([&] { return !shared().watches(target); }));
+    (void)shared().page();
+  }
+}
+
+TEST_CASE("a cgroup that comes back before the scrape goes on counting") {
+  const std::string path = playground() + "/" + unique_name();
+  const Labels target{{"cgroup", path}};
+  for (const int round : {1, 2, 3}) {
+    CAPTURE(round);
+    Cgroup cgroup(path);
+    REQUIRE(shared().wait_for([&] { return shared().watches(target); }));
+    Server server(cgroup.directory());
+    server.ask(kRequests);
+    server.finish();
+    cgroup.remove();
+    REQUIRE(shared().wait_for([&] { return !shared().watches(target); }));
+  }
+  CHECK(requests(shared().page(), target) == 3 * kRequests);
+}
+
+TEST_CASE("a target with ports counts the servers on these and nothing of other servers") {
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  Server wanted(cgroup.directory());
+  Server unwanted(cgroup.directory());
+  auto config = watching(cgroup.path());
+  config.targets.front().ports = {wanted.port()};
+  Running tacho(config);
+  wanted.ask(kRequests);
+  unwanted.ask(7);
+  Server late(cgroup.directory());
+  late.ask(5);
+  const Page page = tacho.page();
+  CHECK(requests(page, {{"target", "t"}}) == kRequests);
+  CHECK(page.value("tacho_socket_operations_total", {{"target", "t"}, {"direction", "send"}}) == kRequests);
+  CHECK(page.value("tacho_connections_total", {{"target", "t"}, {"role", "server"}}) == 1);
+  wanted.finish();
+  unwanted.finish();
+  late.finish();
+}
+
+TEST_CASE("processes that move from one target to another are counted where they are") {
+  const Watched first;
+  const Watched second;
+  Server server(first.directory());
+  server.ask(kRequests);
+  std::FILE* file = std::fopen((second.directory() + "/cgroup.procs").c_str(), "w");
+  REQUIRE(file != nullptr);
+  REQUIRE(std::fprintf(file, "%d", server.child().pid()) > 0);
+  REQUIRE(std::fclose(file) == 0);
+  server.ask(7);
+  CHECK(first.value("tacho_requests_total") == kRequests);
+  CHECK(second.value("tacho_requests_total") == 7);
+  server.finish();
+}
+
+TEST_CASE("targets beyond the limit are counted together as other") {
+  auto config = watching(playground() + "/*");
+  config.limits.max_targets = 2;
+  config.probes.poll.enabled = false;
+  std::vector<std::unique_ptr<Cgroup>> cgroups;
+  for (int i = 0; i < 4; ++i) {
+    cgroups.push_back(std::make_unique<Cgroup>(playground() + "/" + unique_name()));
+  }
+  Running tacho(config);
+  for (const auto& cgroup : cgroups) {
+    Server server(cgroup->directory());
+    server.ask(kRequests);
+    server.finish();
+  }
+  const Page page = tacho.page();
+  CHECK(page.value("tacho_targets_overflowed_total") == 2);
+  CHECK(requests(page, {{"target", "other"}}) == 2 * kRequests);
+  CHECK(page.count("tacho_requests_total", {{"target", "t"}}) == 2);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(requests(page, {{"cgroup", cgroups[static_cast<std::size_t>(i)]->path()}}) == kRequests);
+  }
+}
