@@ -51,6 +51,14 @@ struct Discovery {
   std::vector<std::string> exclude;            ///< cgroup globs that discovery leaves out
 };
 
+/// What the peers of some networks are called in the label `peer`: "NAME:PORT" instead of "ADDRESS:PORT".
+struct PeerName {
+  std::string name;
+  std::vector<std::string> networks;  ///< as parse_network() takes them
+
+  bool operator==(const PeerName&) const = default;
+};
+
 /// Which family of kernel hooks a probe uses; automatic takes the first that loads and attaches.
 enum class Attach : std::uint8_t { automatic, tracepoint, fentry, kprobe, raw_tracepoint };
 
@@ -81,6 +89,7 @@ struct Config {
   Probes probes;
   Histograms histograms;
   Limits limits;
+  std::vector<PeerName> peers;  ///< the longest matching prefix wins
   bool run_statistics = false;  ///< measure run time of our BPF programs (costs ~20 ns per event)
 };
 

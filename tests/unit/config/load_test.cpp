@@ -35,6 +35,9 @@ probes:
   poll: {enabled: true, attach: raw_tracepoint}
 histograms: {buckets_per_octave: 4}
 limits: {max_targets: 10000, max_peers: 1}
+peers:
+  - name: database
+    networks: [10.0.3.0/24, "fd00:3::/64"]
 run_statistics: true
 )");
   CHECK(read.window == 90s);
@@ -68,6 +71,7 @@ run_statistics: true
   CHECK(read.histograms.buckets_per_octave == 4);
   CHECK(read.limits.max_targets == 10000);
   CHECK(read.limits.max_peers == 1);
+  CHECK(read.peers == std::vector{config::PeerName{.name = "database", .networks = {"10.0.3.0/24", "fd00:3::/64"}}});
   CHECK(read.run_statistics);
 }
 
