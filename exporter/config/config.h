@@ -40,6 +40,7 @@ struct TargetRule {
   std::optional<ProcessSelector> process;
   std::optional<SelfScope> self;
   std::vector<std::uint16_t> ports;           ///< only server sockets on these local ports; empty: all
+  bool http2 = false;                         ///< count the requests of HTTP/2 connections by their frames
   std::map<std::string, std::string> labels;  ///< added to every series of the target
   Location location;
 };

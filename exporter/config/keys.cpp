@@ -84,6 +84,9 @@ Type<TargetRule> target() {
               "Selects what tacho itself runs in: all containers of its pod (for a sidecar), or its own cgroup."),
           key("ports", &TargetRule::ports, ports(),
               "Only server sockets on these local ports count; none given: all do."),
+          key("http2", &TargetRule::http2, boolean(),
+              "Whether the requests of cleartext HTTP/2 connections (gRPC) are counted, by the headers of their frames; "
+              "they are under-counted otherwise. Needs Linux 5.17."),
           key("labels", &TargetRule::labels, labels(), "Labels added to every series of the target."),
       },
       check_target);

@@ -20,6 +20,7 @@ targets:
   - name: api
     container: {name: "api-*", namespace: prod, pod: "*"}
     ports: [8080, 8443]
+    http2: true
     labels: {team: payments, Zone_1: "7"}
   - name: dns
     process: {exe: /usr/sbin/unbound, port: 53}
@@ -52,6 +53,8 @@ run_statistics: true
   CHECK(read.targets[0].location.line == 5);
   CHECK(read.targets[0].location.column == 5);
   REQUIRE(read.targets[1].container);
+  CHECK(read.targets[1].http2);
+  CHECK_FALSE(read.targets[0].http2);
   CHECK(read.targets[1].container->name == "api-*");
   CHECK(read.targets[1].container->namespace_ == "prod");
   CHECK(read.targets[1].container->pod == "*");
