@@ -17,8 +17,9 @@ class Process:
         self._news = threading.Condition()
         self._lines: list[str] = []
         as_user = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
+        # Whoever started the tests in the background has them ignore SIGINT; a program that is to end on it must not.
         self._popen = subprocess.Popen(
-            [*prefix, *as_user, *self.argv],
+            ["env", "--default-signal=INT", *prefix, *as_user, *self.argv],
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
