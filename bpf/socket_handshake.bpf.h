@@ -17,6 +17,7 @@
 
 /* A handshake may follow a plain exchange (PostgreSQL's SSLRequest, STARTTLS). */
 #define TLS_TURNS 6
+#define CHANGE_CIPHER_SPEC_BYTES 6
 /* change_cipher_spec (6) and Finished with SHA-384 under TLS 1.3 (5 + 4 + 48 + 1 + 16), rounded up. */
 #define LAST_FLIGHT_BYTES 96
 /* close_notify: 24 bytes in TLS 1.3, 31 with AES-GCM in TLS 1.2, more with a MAC and padding. */
@@ -62,10 +63,15 @@ static __always_inline void begin_handshake_turn(struct socket_state *st)
 		st->tls = TLS_FLIGHT;
 }
 
-/* More is read in a turn: a second ClientHello (HelloRetryRequest) comes behind change_cipher_spec. */
+/*
+ * More is read in a turn: a second ClientHello (HelloRetryRequest) comes right behind change_cipher_spec.
+ * Only there does a record begin for sure; elsewhere what is read may be the inside of one, where any bytes
+ * can stand.
+ */
 static __always_inline void continue_handshake_turn(struct socket_state *st)
 {
-	if (st->tls == TLS_FLIGHT && record_type() == TLS_HANDSHAKE)
+	if (st->tls == TLS_FLIGHT && st->turn_bytes == CHANGE_CIPHER_SPEC_BYTES &&
+	    record_type() == TLS_HANDSHAKE)
 		st->tls = TLS_HELLO;
 }
 

@@ -61,7 +61,7 @@ class Relay:
 class Prometheus:
     """Scrapes `jobs` (name → HOST:PORT) every `interval`."""
 
-    def __init__(self, jobs: dict[str, str], interval: str = "1s", rule_files=()):
+    def __init__(self, jobs: dict[str, str], interval: str = "1s", rule_files=(), prefix=()):
         self._temporary = tempfile.TemporaryDirectory(prefix="tacho-prometheus-")
         directory = pathlib.Path(self._temporary.name)
         configuration = {
@@ -76,7 +76,7 @@ class Prometheus:
         self.process = Process([
             "prometheus", f"--config.file={directory}/prometheus.yml", f"--storage.tsdb.path={directory}/data",
             f"--web.listen-address={self.address}",
-        ])  # fmt: skip
+        ], prefix=prefix)  # fmt: skip
         wait_until(lambda: net.exchange(self.address, "/-/ready")[0] == 200, 30, "Prometheus is ready")
 
     def api(self, path: str, **parameters) -> dict:

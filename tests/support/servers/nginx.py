@@ -2,6 +2,8 @@
 
 import signal
 
+from support.certificate import self_signed
+from support.net import free_port
 from support.servers.base import Server
 
 _CONFIGURATION = """
@@ -22,35 +24,58 @@ http {{
     scgi_temp_path {directory}/scgi;
     server {{
         listen 127.0.0.1:{port} {options};
+        {tls}
         root {directory};
         location /return {{ return 200 "ok\\n"; }}
         location /static {{ }}
+        {locations}
     }}
     {more}
 }}
 """
 
 
+_TLS = """listen 127.0.0.1:{port} ssl;
+        ssl_certificate {certificate};
+        ssl_certificate_key {key};
+        ssl_protocols TLSv1.2 TLSv1.3;
+"""
+
+
 class Nginx(Server):
-    """`/return` is one send a reply, `/static` (8 KiB) two: header and sendfile. `more` goes into the http block, `options` behind listen."""
+    """`/return` is one send a reply, `/static` (8 KiB) two: header and sendfile.
+
+    `locations` goes into the server block, `more` into the http block, `options` behind listen.
+    With `tls` it speaks that on `tls_port`, too.
+    """
 
     name = "nginx"
     stop_signal = signal.SIGTERM
 
-    def __init__(self, prefix=(), workers: int = 1, more: str = "", options: str = ""):
+    def __init__(
+        self, prefix=(), workers: int = 1, locations: str = "", more: str = "", options: str = "", tls: bool = False
+    ):
         self._workers = workers
+        self._locations = locations
         self._more = more
         self._options = options
+        self.tls_port = free_port() if tls else None
         super().__init__(prefix)
 
     def start(self):
         (self.directory / "static").write_bytes(b"x" * 8192)
+        tls = ""
+        if self.tls_port:
+            certificate, key = self_signed(self.directory)
+            tls = _TLS.format(port=self.tls_port, certificate=certificate, key=key)
         configuration = self.directory / "nginx.conf"
         configuration.write_text(
             _CONFIGURATION.format(
                 workers=self._workers,
                 directory=self.directory,
                 port=self.port,
+                tls=tls,
+                locations=self._locations,
                 more=self._more,
                 options=self._options,
             )
@@ -59,3 +84,6 @@ class Nginx(Server):
 
     def url(self, path: str) -> str:
         return f"http://{self.address}{path}"
+
+    def tls_url(self, path: str) -> str:
+        return f"https://127.0.0.1:{self.tls_port}{path}"
