@@ -40,7 +40,6 @@ local variable(name, label, expr) = {
   type: 'query',
   datasource: datasource,
   query: { query: expr, refId: 'StandardVariableQuery' },
-  definition: expr,
   refresh: 2,
   sort: 1,
   hide: 0,
