@@ -32,7 +32,7 @@ export const dashboard = {dashboard} satisfies Plain<Dashboard>;
 """
 # A panel's options and its own part of the fields' configuration are free in Dashboard, and typed by kind of panel.
 PANEL = """
-import type * as Panel{id} from '@grafana/schema/dist/esm/raw/composable/{kind}/panelcfg/x/{kind_name}PanelCfg_types.gen.js';
+import type * as Panel{id} from '@grafana/schema/dist/esm/raw/composable/{folder}/{kind_name}PanelCfg_types.gen.js';
 export const options{id} = {options} satisfies Plain<Panel{id}.Options>;
 """
 FIELDS = "export const fields{id} = {custom} satisfies Plain<Partial<Panel{id}.FieldConfig>>;\n"
@@ -68,7 +68,8 @@ def compiler() -> list[str]:
 
 def checked(panel: dict) -> str:
     """TypeScript that checks what is of the panel's kind."""
-    names = {"id": panel["id"], "kind": panel["type"].replace("-", ""), "kind_name": KINDS[panel["type"]]}
+    kind = KINDS[panel["type"]]
+    names = {"id": panel["id"], "folder": f"{kind.lower()}/panelcfg/x", "kind_name": kind}
     custom = panel["fieldConfig"]["defaults"].get("custom")
     fields = FIELDS.format(custom=json.dumps(custom), **names) if custom else ""
     return PANEL.format(options=json.dumps(panel["options"]), **names) + fields
