@@ -56,7 +56,7 @@ def compiler() -> list[str]:
             ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1", "--fetch-timeout=30000"],
             cwd=WORKSHOP,
         )
-        if npm.wait(timeout=200) != 0:
+        if npm.wait(timeout=400) != 0:
             for code in UNREACHABLE:
                 if code in npm.output:
                     pytest.skip(f"the dashboards' types are not checked: npm cannot reach a registry ({code})")
@@ -81,7 +81,7 @@ def complaints(compiler: list[str], name: str, dashboard: dict) -> str:
     typed = "".join(map(checked, dashboards.panels(dashboard)))
     file.write_text(CHECK.format(dashboard=json.dumps(dashboard, indent=2)) + typed)
     check = Process([*compiler, file.name], cwd=WORKSHOP)
-    status = check.wait(timeout=200)
+    status = check.wait(timeout=400)
     assert (status == 0) == (check.output == ""), check.output
     return check.output
 
