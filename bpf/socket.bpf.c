@@ -119,6 +119,8 @@ static __always_inline void on_operation(struct sock *sk, int bytes, u32 directi
 	account(&shard->moments[direction], &chains->direction[direction], now, bytes, rules->idle_limit_ns);
 	switch (st->role) {
 	case TACHO_ROLE_SERVER:
+		if (st->http2 && http2_operation(st, sk, shard, now, bytes, direction))
+			break;
 		if (direction == TACHO_SEND)
 			server_sent(st, shard, now);
 		else
@@ -225,7 +227,7 @@ static __always_inline void on_state_change(struct sock *sk, int old_state, int 
 			connect_connection(sk, st);
 		count_opened(st);
 	} else if (new_state != TCP_CLOSE_WAIT && new_state != TCP_SYN_RECV) {
-		count_closed(st);
+		count_closed(st, sk);
 	}
 }
 

@@ -79,10 +79,18 @@ struct listening_port {
 };
 
 #define TACHO_PEER_ADDRESS 108
+/* A family of peer_address: the address is the index, a __u32, of a configured name. */
+#define TACHO_PEER_NAMED 0xffff
+
+/* A key of map `peer_networks`; IPv4 addresses stand as IPv4-mapped IPv6. */
+struct peer_network {
+	__u32 prefix_bits;
+	__u8 address[16];
+};
 
 /* Whom a target calls. */
 struct peer_address {
-	__u16 family;			  /* AF_INET, AF_INET6, AF_UNIX; 0: not known */
+	__u16 family;			  /* AF_INET, AF_INET6, AF_UNIX, TACHO_PEER_NAMED; 0: not known */
 	__u16 port;			  /* host order */
 	__u8 address[TACHO_PEER_ADDRESS]; /* 4 or 16 bytes, or a path; the first byte of an abstract one is
 					     NUL */

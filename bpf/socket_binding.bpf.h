@@ -55,6 +55,15 @@ static __always_inline bool port_is_wanted(const struct target_ref *target, u16 
 	return false;
 }
 
+/* Whether requests of a target's HTTP/2 connections are counted by frames. */
+static __always_inline u8 http2_wish(const struct target_ref *target)
+{
+	u32 index = target->index;
+	struct target_settings *settings = bpf_map_lookup_elem(&target_settings, &index);
+
+	return settings && settings->http2 ? HTTP2_TRY : HTTP2_OFF;
+}
+
 /* A datagram socket serves if it receives before it sends; one that sends first is a client's. */
 static __always_inline u8 first_operation_role(struct sock *sk, u32 direction)
 {
@@ -115,6 +124,7 @@ static __always_inline void accept_connection(struct sock *sk, struct socket_sta
 {
 	st->role = TACHO_ROLE_SERVER;
 	st->established = bpf_ktime_get_ns();
+	st->http2 = http2_wish(&st->target);
 	if (!port_is_wanted(&st->target, sk->__sk_common.skc_num))
 		st->role = TACHO_ROLE_IGNORED;
 }
@@ -123,6 +133,7 @@ static __always_inline void take_role(struct sock *sk, struct socket_state *st, 
 {
 	st->role = role;
 	st->close_unseen = is_unix(sk);
+	st->http2 = role == TACHO_ROLE_SERVER ? http2_wish(&st->target) : HTTP2_OFF;
 	if ((role == TACHO_ROLE_SERVER || role == TACHO_ROLE_DATAGRAM_SERVER) && !is_unix(sk) &&
 	    !port_is_wanted(&st->target, sk->__sk_common.skc_num))
 		st->role = TACHO_ROLE_IGNORED;
@@ -143,7 +154,7 @@ static __always_inline struct socket_state *bind_by_task(struct sock *sk, const 
 
 	if (!found) {
 		if (st) {
-			count_closed(st);
+			count_closed(st, sk);
 			bpf_sk_storage_delete(&socket_states, sk);
 		}
 		return NULL;
@@ -162,7 +173,7 @@ static __always_inline struct socket_state *bind_by_task(struct sock *sk, const 
 		if (fresh)
 			st->role = role != TACHO_ROLE_NONE ? role : guess_role(sk, direction);
 		else
-			count_closed(st);
+			count_closed(st, sk);
 		if (st->role == TACHO_ROLE_IGNORED)
 			st->role = guess_role(sk, direction);
 		st->target = target;
@@ -225,6 +236,7 @@ static __always_inline void expect_unix_connection(struct sock *listener, const 
 	connection.state.target = from->target;
 	connection.state.role = TACHO_ROLE_SERVER;
 	connection.state.close_unseen = true;
+	connection.state.http2 = http2_wish(&from->target);
 	connection.state.established = bpf_ktime_get_ns();
 	if (bpf_map_update_elem(&unix_connections, &key, &connection, BPF_ANY))
 		count_loss(TACHO_LOST_MAP_FULL);

@@ -12,6 +12,7 @@
  */
 #pragma once
 
+#include "socket_buffers.bpf.h"
 #include "socket_state.bpf.h"
 
 /* A handshake may follow a plain exchange (PostgreSQL's SSLRequest, STARTTLS). */
@@ -34,7 +35,7 @@ enum { TLS_CHANGE_CIPHER_SPEC = 20, TLS_HANDSHAKE = 22, TLS_APPLICATION_DATA = 2
 /* The type of the record that the running call has read the beginning of; 0 if it does not look like one. */
 static __always_inline u8 record_type(void)
 {
-	const void *buffer = received_into();
+	const void *buffer = first_buffer(NULL);
 	u8 record[2] = {};
 
 	if (!buffer || bpf_probe_read_user(record, sizeof(record), buffer) || record[1] != 3)

@@ -48,6 +48,39 @@ static __always_inline void read_unix_address(struct peer_address *peer, struct 
 	peer->family = AF_UNIX;
 }
 
+/* Names of networks, by index. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, struct peer_network);
+	__type(value, u32);
+} peer_networks SEC(".maps");
+
+/* Addresses of a configured network become its name; IPv4 on an IPv6 socket is IPv4. */
+static __always_inline void read_internet_address(struct peer_address *peer, struct sock *sk)
+{
+	struct peer_network host = {.prefix_bits = 128};
+	u32 words[4] = {0, 0, bpf_htonl(0xffff), sk->__sk_common.skc_daddr};
+	u32 *name;
+
+	if (sk->__sk_common.skc_family == AF_INET6)
+		BPF_CORE_READ_INTO((struct in6_addr *)words, sk, __sk_common.skc_v6_daddr);
+	__builtin_memcpy(host.address, words, sizeof(words));
+	peer->port = bpf_ntohs(sk->__sk_common.skc_dport);
+	name = bpf_map_lookup_elem(&peer_networks, &host);
+	if (name) {
+		__builtin_memcpy(peer->address, name, sizeof(*name));
+		peer->family = TACHO_PEER_NAMED;
+	} else if (!words[0] && !words[1] && words[2] == bpf_htonl(0xffff)) {
+		__builtin_memcpy(peer->address, &words[3], sizeof(words[3]));
+		peer->family = AF_INET;
+	} else {
+		__builtin_memcpy(peer->address, words, sizeof(words));
+		peer->family = AF_INET6;
+	}
+}
+
 static __always_inline void read_peer(struct peer_address *peer, struct sock *sk)
 {
 	u16 family = sk->__sk_common.skc_family;
@@ -56,14 +89,8 @@ static __always_inline void read_peer(struct peer_address *peer, struct sock *sk
 		read_unix_address(peer, sk);
 		return;
 	}
-	if (!sk->__sk_common.skc_dport)
-		return;
-	peer->port = bpf_ntohs(sk->__sk_common.skc_dport);
-	peer->family = family;
-	if (family == AF_INET)
-		BPF_CORE_READ_INTO((u32 *)peer->address, sk, __sk_common.skc_daddr);
-	else
-		BPF_CORE_READ_INTO((struct in6_addr *)peer->address, sk, __sk_common.skc_v6_daddr);
+	if (sk->__sk_common.skc_dport)
+		read_internet_address(peer, sk);
 }
 
 /* Once per connection. */

@@ -9,10 +9,9 @@
  */
 #pragma once
 
-#include "socket_state.bpf.h"
+#include "socket_http2.bpf.h"
 
 #define SAMPLE_BYTES 512
-#define HTTP2_PREFACE 0x20495250 /* "PRI " */
 #define TLS_RECORD                                                                                           \
 	0x0317 /* application data, version 3: several records are one request more often than not */
 
@@ -68,12 +67,12 @@ static __always_inline void sample_turn(struct socket_state *st, struct socket_s
 
 	switch (st->sampler++) {
 	case 0:
-		buffer = st->turns <= 1 ? received_into() : NULL;
+		buffer = st->turns <= 1 ? first_buffer(NULL) : NULL;
 		if (buffer && !bpf_probe_read_user(&head, sizeof(head), buffer))
 			st->many = head == HTTP2_PREFACE;
 		break;
 	case 1:
-		buffer = received_into();
+		buffer = first_buffer(NULL);
 		if (!buffer)
 			break;
 		add(&shard->sampled_turns, 1);

@@ -32,6 +32,7 @@ struct socket_state {
 	bool many;	   /* speaks a protocol that carries many requests at a time (HTTP/2) */
 	bool close_unseen; /* no hook tells its end (unix sockets) */
 	u8 tls;		   /* enum tls_state */
+	u8 http2;	   /* enum http2_follow */
 	/* From here on only the server's CPU as a rule. */
 	u64 turn_arrival; /* of the open turn */
 	u64 last_read;
@@ -118,42 +119,6 @@ static __always_inline bool is_udp(struct sock *sk)
 static __always_inline bool is_unix(struct sock *sk)
 {
 	return sk->__sk_common.skc_family == AF_UNIX;
-}
-
-#if defined(__TARGET_ARCH_x86)
-enum { NR_READ = 0, NR_READV = 19, NR_RECVFROM = 45, NR_RECVMSG = 47 };
-#elif defined(__TARGET_ARCH_arm64)
-enum { NR_READ = 63, NR_READV = 65, NR_RECVFROM = 207, NR_RECVMSG = 212 };
-#endif
-
-/* struct msghdr of user space on 64 bit: a pointer and a padded int before the vector. */
-#define MSGHDR_IOV 16
-
-/* The buffer that the running system call has received into; NULL if it is not a call that we know. */
-static __always_inline const void *received_into(void)
-{
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
-	const void *second = (const void *)PT_REGS_PARM2_CORE_SYSCALL(regs);
-	const void *vector = second;
-	const void *buffer = NULL;
-
-	switch (BPF_CORE_READ(regs, SYSCALL_NUMBER)) {
-	case NR_READ:
-	case NR_RECVFROM:
-		return second;
-	case NR_RECVMSG:
-		if (bpf_probe_read_user(&vector, sizeof(vector), second + MSGHDR_IOV))
-			return NULL;
-		break;
-	case NR_READV:
-		break;
-	default:
-		return NULL;
-	}
-	/* The first member of struct iovec. */
-	if (bpf_probe_read_user(&buffer, sizeof(buffer), vector))
-		return NULL;
-	return buffer;
 }
 
 static __always_inline u64 elapsed(u64 from, u64 to)

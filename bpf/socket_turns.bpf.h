@@ -3,6 +3,7 @@
 #pragma once
 
 #include "socket_handshake.bpf.h"
+#include "socket_http2.bpf.h"
 #include "socket_peers.bpf.h"
 #include "socket_pipelining.bpf.h"
 #include "socket_state.bpf.h"
@@ -50,7 +51,7 @@ static __always_inline void finish_reply(struct socket_state *st, struct socket_
 }
 
 /* The connection is over, or is handed to another target. */
-static __always_inline void count_closed(struct socket_state *st)
+static __always_inline void count_closed(struct socket_state *st, struct sock *sk)
 {
 	struct socket_shard *shared = get_shared_shard(&st->target);
 
@@ -62,6 +63,7 @@ static __always_inline void count_closed(struct socket_state *st)
 			else
 				add_atomic(&shared->unanswered, 1);
 		}
+		http2_closed(st, sk, shared);
 		if (st->counted)
 			add_atomic(&shared->connections_closed[role_index(st)], 1);
 	}

@@ -140,6 +140,9 @@ void App::warn_of_restart(const config::Config& config) const {
   if (differs([](const config::Config& c) { return c.limits.max_peers; })) {
     keys.emplace_back("limits.max_peers");
   }
+  if (differs([](const config::Config& c) { return c.peers; })) {
+    keys.emplace_back("peers");
+  }
   if (differs([](const config::Config& c) { return c.run_statistics; })) {
     keys.emplace_back("run_statistics");
   }

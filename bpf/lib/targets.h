@@ -33,6 +33,7 @@ struct target_settings {
 	__u32 epoch;
 	__u32 ports_count; /* 0: every port */
 	__u16 ports[TACHO_PORTS_PER_TARGET];
+	__u32 http2; /* a truth value: follow the frames of HTTP/2 connections */
 };
 
 enum target_event_kind {

@@ -1,10 +1,12 @@
 #include "config/checks.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
 #include "config/glob.h"
+#include "config/network.h"
 
 namespace tacho::config {
 namespace {
@@ -60,6 +62,29 @@ void check_names(const Node& targets, const Context& context) {
   }
 }
 
+void check_networks(const Node& peers, const Context& context) {
+  std::map<std::array<std::uint8_t, 17>, int> lines;
+  for (const Node& peer : peers.items) {
+    const Node* const networks = peer.find("networks");
+    if (networks == nullptr) {
+      continue;
+    }
+    for (const Node& network : networks->items) {
+      const auto parsed = parse_network(network.text);
+      if (network.kind != Node::Kind::scalar || !parsed) {
+        continue;
+      }
+      std::array<std::uint8_t, 17> key{};
+      std::ranges::copy(parsed->address, key.begin());
+      key.back() = static_cast<std::uint8_t>(parsed->prefix_bits);
+      if (const auto [first, added] = lines.emplace(key, network.where.line); !added) {
+        context.error(network.where, "duplicate network " + quote(network.text),
+                      "first used in line " + std::to_string(first->second));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 Result<void> check_glob(std::string_view pattern) {
@@ -94,6 +119,20 @@ Result<void> check_target_name(std::string_view name) {
   return {};
 }
 
+Result<void> check_peer_name(std::string_view name) {
+  if (name == kOverflowTarget) {
+    return fail("is what everything beyond limits.max_peers is called; choose another name");
+  }
+  return {};
+}
+
+Result<void> check_network(std::string_view network) {
+  if (const auto parsed = parse_network(network); !parsed) {
+    return std::unexpected(parsed.error());
+  }
+  return {};
+}
+
 void check_process(ProcessSelector& /*process*/, const Node& node, const Context& context) {
   if (node.keys.empty()) {
     context.error(node.where, "selects every process", "give exe, port or both");
@@ -109,6 +148,9 @@ void check_target(TargetRule& rule, const Node& node, const Context& context) {
 void check_config(Config& config, const Node& node, const Context& context) {
   if (const Node* const targets = node.find("targets"); targets != nullptr) {
     check_names(*targets, context);
+  }
+  if (const Node* const peers = node.find("peers"); peers != nullptr) {
+    check_networks(*peers, context);
   }
   if (config.targets.size() > config.limits.max_targets) {
     context.error(place_of(node, "targets"),

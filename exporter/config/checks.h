@@ -23,6 +23,9 @@ Result<void> check_cgroup_glob(std::string_view pattern);
 Result<void> check_exe_glob(std::string_view pattern);
 Result<void> check_target_name(std::string_view name);
 
+Result<void> check_peer_name(std::string_view name);
+Result<void> check_network(std::string_view network);
+
 void check_process(ProcessSelector& process, const Node& node, const Context& context);
 void check_target(TargetRule& rule, const Node& node, const Context& context);
 void check_config(Config& config, const Node& node, const Context& context);

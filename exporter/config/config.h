@@ -40,6 +40,7 @@ struct TargetRule {
   std::optional<ProcessSelector> process;
   std::optional<SelfScope> self;
   std::vector<std::uint16_t> ports;           ///< only server sockets on these local ports; empty: all
+  bool http2 = false;                         ///< count the requests of HTTP/2 connections by their frames
   std::map<std::string, std::string> labels;  ///< added to every series of the target
   Location location;
 };
@@ -49,6 +50,14 @@ enum class Listeners : std::uint8_t { automatic, always, never };
 struct Discovery {
   Listeners listeners = Listeners::automatic;  ///< automatic: when no target is configured
   std::vector<std::string> exclude;            ///< cgroup globs that discovery leaves out
+};
+
+/// What the peers of some networks are called in the label `peer`: "NAME:PORT" instead of "ADDRESS:PORT".
+struct PeerName {
+  std::string name;
+  std::vector<std::string> networks;  ///< as parse_network() takes them
+
+  bool operator==(const PeerName&) const = default;
 };
 
 /// Which family of kernel hooks a probe uses; automatic takes the first that loads and attaches.
@@ -81,6 +90,7 @@ struct Config {
   Probes probes;
   Histograms histograms;
   Limits limits;
+  std::vector<PeerName> peers;  ///< the longest matching prefix wins
   bool run_statistics = false;  ///< measure run time of our BPF programs (costs ~20 ns per event)
 };
 

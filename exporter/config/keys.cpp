@@ -11,6 +11,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kMaxName = 128;
+/// The longest IPv6 address and prefix.
+constexpr std::size_t kMaxNetwork = 64;
 
 Type<std::string> glob(std::string summary, Result<void> (*check)(std::string_view) = check_glob) {
   return text({.summary = std::move(summary), .max_bytes = Glob::kMaxLength, .check = check});
@@ -82,6 +84,9 @@ Type<TargetRule> target() {
               "Selects what tacho itself runs in: all containers of its pod (for a sidecar), or its own cgroup."),
           key("ports", &TargetRule::ports, ports(),
               "Only server sockets on these local ports count; none given: all do."),
+          key("http2", &TargetRule::http2, boolean(),
+              "Whether the requests of cleartext HTTP/2 connections (gRPC) are counted, by the headers of their frames; "
+              "they are under-counted otherwise. Needs Linux 5.17."),
           key("labels", &TargetRule::labels, labels(), "Labels added to every series of the target."),
       },
       check_target);
@@ -146,6 +151,28 @@ Type<Histograms> histograms() {
   });
 }
 
+constexpr std::string_view kPeersExample = R"(- name: database
+  networks: [10.0.3.0/24, "fd00:3::/64"]
+- name: internet
+  networks: [0.0.0.0/0, "::/0"]
+)";
+
+Type<PeerName> peer() {
+  const auto network = text({.summary = "a network", .max_bytes = kMaxNetwork, .check = check_network});
+  return section<PeerName>({
+      key("name", &PeerName::name,
+          text({.summary = "text",
+                .max_bytes = kMaxName,
+                .check = check_peer_name,
+                .schema = {{"not", {{"const", kOverflowTarget}}}}}),
+          "What these peers are called, followed by a colon and the port.")
+          .required(),
+      key("networks", &PeerName::networks, list(network, "a list of networks"),
+          "Addresses of the peers, with the length of the prefix.")
+          .required(),
+  });
+}
+
 Type<Limits> limits() {
   return section<Limits>({
       key("max_targets", &Limits::max_targets, integer(1U, 10'000U, "a number"),
@@ -172,6 +199,11 @@ const Type<Config>& config_type() {
           key("probes", &Config::probes, probes(), "What is observed, and how."),
           key("histograms", &Config::histograms, histograms(), "The shape of all histograms."),
           key("limits", &Config::limits, limits(), "Bounds on the number of series."),
+          key("peers", &Config::peers, list(peer(), "a list of peers"),
+              "Names for the networks that targets call; all addresses of one name count as one dependency a port. "
+              "Where "
+              "networks overlap, the longest prefix wins.")
+              .example(std::string(kPeersExample)),
           key("run_statistics", &Config::run_statistics, boolean(),
               "Whether the kernel measures the run time of tacho's own programs, at some 20 ns per event."),
       },

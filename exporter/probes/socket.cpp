@@ -12,6 +12,7 @@
 #include "probes/bracket.h"
 #include "probes/histogram_decode.h"
 #include "probes/load.h"
+#include "probes/peers.h"
 #include "probes/socket_decode.h"
 #include "probes/target_blocks.h"
 
@@ -41,8 +42,10 @@ constexpr std::array<std::string_view, 2> kBoundedMaps{"listening_ports", "depen
 
 class SocketProbe final : public Probe {
  public:
-  SocketProbe(std::unique_ptr<kernel::BpfObject> object, kernel::MappedArray chains, const Environment& environment)
+  SocketProbe(std::unique_ptr<kernel::BpfObject> object, kernel::MappedArray chains, const Environment& environment,
+              PeerNames names)
       : object_(std::move(object)),
+        names_(std::move(names)),
         chains_(std::move(chains)),
         blocks_("socket", object_->map("socket_blocks"), sizeof(socket_shard), environment.shards.shards()),
         dependencies_("dependency", object_->map("dependency_blocks"), sizeof(dependency), environment.max_peers + 1),
@@ -155,7 +158,7 @@ class SocketProbe final : public Probe {
       // A slot is named when its first connection is made; slot 0 has no name and is shown once it is used.
       const bool named = __atomic_load_n(&entry->peer.family, __ATOMIC_ACQUIRE) != 0;
       if (named || metrics::total(snapshot.duration) > 0) {
-        snapshot.peer = peer_name(entry->peer);
+        snapshot.peer = names_.of(entry->peer);
         all.push_back(std::move(snapshot));
       }
     }
@@ -178,6 +181,7 @@ class SocketProbe final : public Probe {
   }
 
   std::unique_ptr<kernel::BpfObject> object_;
+  PeerNames names_;
   kernel::MappedArray chains_;  // by index
   TargetBlocks blocks_;
   TargetBlocks dependencies_;
@@ -203,13 +207,17 @@ Result<void> set_up_dependencies(kernel::ObjectSetup& setup, const Environment& 
 Result<std::unique_ptr<Probe>> load_socket_probe(const config::Config& config, const Environment& environment) {
   std::size_t size = 0;
   const void* bytes = socket_bpf__elf_bytes(&size);
+  PeerNames names(config.peers);
   auto object = load_object({"socket", {static_cast<const std::byte*>(bytes), size}}, kHooks, config.probes.socket,
-                            environment, [&environment](kernel::ObjectSetup& setup) -> Result<void> {
+                            environment, [&environment, &names](kernel::ObjectSetup& setup) -> Result<void> {
                               const auto indices = static_cast<std::uint32_t>(environment.indices);
                               if (auto done = setup.set_max_entries("socket_chains", indices); !done) {
                                 return done;
                               }
                               if (auto done = set_up_dependencies(setup, environment); !done) {
+                                return done;
+                              }
+                              if (auto done = names.set_up(setup); !done) {
                                 return done;
                               }
                               return set_up_blocks(setup, "socket_blocks", sizeof(socket_shard), environment);
@@ -222,7 +230,10 @@ Result<std::unique_ptr<Probe>> load_socket_probe(const config::Config& config, c
   if (!chains) {
     return std::unexpected(chains.error());
   }
-  return std::make_unique<SocketProbe>(std::move(*object), std::move(*chains), environment);
+  if (auto done = names.publish((*object)->map("peer_networks")); !done) {
+    return std::unexpected(done.error());
+  }
+  return std::make_unique<SocketProbe>(std::move(*object), std::move(*chains), environment, std::move(names));
 }
 
 }  // namespace tacho::probes

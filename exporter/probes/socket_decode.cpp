@@ -166,27 +166,6 @@ void add_shard(SocketSnapshot& s, const socket_shard& shard) {
   }
 }
 
-std::string peer_name(const peer_address& peer) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  switch (peer.family) {
-    case AF_INET:
-      ::inet_ntop(AF_INET, &peer.address, text.data(), text.size());
-      return std::string(text.data()) + ":" + std::to_string(peer.port);
-    case AF_INET6:
-      ::inet_ntop(AF_INET6, &peer.address, text.data(), text.size());
-      return "[" + std::string(text.data()) + "]:" + std::to_string(peer.port);
-    case AF_UNIX: {
-      const auto* path = reinterpret_cast<const char*>(&peer.address);
-      if (*path != '\0') {
-        return "unix:" + std::string(path, ::strnlen(path, sizeof(peer.address)));
-      }
-      return "unix:@" + std::string(path + 1, ::strnlen(path + 1, sizeof(peer.address) - 1));
-    }
-    default:
-      return "other";
-  }
-}
-
 std::uint64_t requests(const SocketSnapshot& s) {
   return metrics::total(s.duration);
 }

@@ -35,9 +35,6 @@ struct DependencySnapshot {
   metrics::Histogram duration;  ///< last send to first byte back
 };
 
-/// "10.0.0.7:5432", "[2001:db8::1]:443", "unix:/run/db.sock", "unix:@abstract"; "other" for what is not known.
-std::string peer_name(const peer_address& peer);
-
 /// Adds a shard that programs may be changing.
 void add_shard(SocketSnapshot& snapshot, const socket_shard& shard);
 

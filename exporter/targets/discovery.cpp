@@ -171,7 +171,7 @@ void Discovery::replan(Time now) {
     const std::lock_guard lock(mutex_);
     changes = table_.apply(std::move(wanted), now, observer_);
     for (const Target* target : table_.targets()) {
-      maps_.set_target(target->ref, target->wanted.ports);
+      maps_.set_target(target->ref, target->wanted.settings);
     }
     const auto processes = table_.processes();
     counters_.refused_entries += maps_.assign(table_.cgroups(), processes);

@@ -29,6 +29,10 @@ Result<void> compile_into(const std::optional<std::string>& pattern, std::vector
   return {};
 }
 
+TargetSettings settings_of(const config::TargetRule& entry) {
+  return {.ports = entry.ports, .http2 = entry.http2};
+}
+
 Labels labels_of(const config::TargetRule& entry) {
   Labels labels{{"target", entry.name}};
   labels.insert(labels.end(), entry.labels.begin(), entry.labels.end());
@@ -139,7 +143,7 @@ void TargetRules::plan_cgroups(const World& world, std::vector<DesiredTarget>& t
         continue;
       }
       if (owner == CgroupOwners::kNone || owners.rule[owner] != r) {
-        DesiredTarget target{rule.entry.name, labels_of(rule.entry), {}, {}, rule.entry.ports, identify(path)};
+        DesiredTarget target{rule.entry.name, labels_of(rule.entry), {}, {}, settings_of(rule.entry), identify(path)};
         target.identity.path = path;
         if (rule.many) {
           target.labels.emplace_back("cgroup", path);
@@ -164,7 +168,7 @@ void TargetRules::plan_processes(const World& world, std::vector<DesiredTarget>&
       continue;
     }
     const config::ProcessSelector& wanted = *rule.entry.process;
-    DesiredTarget target{rule.entry.name, labels_of(rule.entry), {}, {}, rule.entry.ports, {}};
+    DesiredTarget target{rule.entry.name, labels_of(rule.entry), {}, {}, settings_of(rule.entry), {}};
     for (const auto& [tgid, process] : world.processes) {
       if (taken.contains(tgid) || (!rule.executable.empty() && !rule.executable.front().matches(process.executable))) {
         continue;

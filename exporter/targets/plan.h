@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "config/glob.h"
 #include "targets/cgroup_path.h"
+#include "targets/target_settings.h"
 #include "targets/world.h"
 
 namespace tacho::targets {
@@ -22,7 +23,7 @@ struct DesiredTarget {
   Labels labels;                      ///< the target label first
   std::set<std::uint64_t> cgroups;    ///< ids, descendants included
   std::set<std::uint32_t> processes;  ///< thread groups that belong to it whatever their cgroup
-  std::vector<std::uint16_t> ports;   ///< only server sockets on these; empty: all
+  TargetSettings settings;
   CgroupIdentity identity;            ///< of the cgroup that made it a target; path empty for processes
 };
 

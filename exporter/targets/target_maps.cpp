@@ -47,11 +47,12 @@ void TargetMaps::set_process_rules(bool on) {
   store(rules_.at<target_rules>(0).process_rules, static_cast<__u32>(on));
 }
 
-void TargetMaps::set_target(target_ref target, const std::vector<std::uint16_t>& ports) {
+void TargetMaps::set_target(target_ref target, const TargetSettings& wanted) {
   auto& settings = settings_.at<target_settings>(target.index);
-  const std::size_t count = std::min<std::size_t>(ports.size(), TACHO_PORTS_PER_TARGET);
-  std::copy_n(ports.begin(), count, settings.ports);
+  const std::size_t count = std::min<std::size_t>(wanted.ports.size(), TACHO_PORTS_PER_TARGET);
+  std::copy_n(wanted.ports.begin(), count, settings.ports);
   settings.ports_count = static_cast<__u32>(count);
+  settings.http2 = static_cast<__u32>(wanted.http2);
   store(settings.epoch, target.epoch);
 }
 

@@ -8,6 +8,7 @@
 #include "bpf/lib/targets.h"
 #include "kernel/bpf_object.h"
 #include "kernel/mapped_array.h"
+#include "targets/target_settings.h"
 
 namespace tacho::targets {
 
@@ -21,8 +22,8 @@ class TargetMaps {
   void set_idle_limit(std::uint64_t nanoseconds);
   void set_watch_executions(bool on);
 
-  /// Before an index is used: its epoch and the ports it is restricted to (at most TACHO_PORTS_PER_TARGET).
-  void set_target(target_ref target, const std::vector<std::uint16_t>& ports);
+  /// Before an index is used, and when its settings change.
+  void set_target(target_ref target, const TargetSettings& wanted);
 
   /// Brings the kernel to exactly this membership.
   /// @return how many entries the kernel refused (maps full)

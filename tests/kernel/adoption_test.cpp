@@ -116,38 +116,3 @@ TEST_CASE("a request that is open when tacho starts ends as a reply without a re
   server.tell();
   server.finish();
 }
-
-TEST_CASE("peers beyond the limit are counted together as other, and told as such") {
-  const Cgroup cgroup(playground() + "/" + unique_name());
-  auto config = watching(cgroup.path());
-  config.probes.poll.enabled = false;
-  config.limits.max_peers = 2;
-  Running tacho(config);
-  std::vector<UniqueFd> dependencies;
-  std::vector<std::uint16_t> ports;
-  for (int i = 0; i < 4; ++i) {
-    dependencies.push_back(listen_tcp());
-    ports.push_back(port_of(dependencies.back()));
-  }
-  Child caller(cgroup.directory(), [&ports](Line& parent) {
-    for (const std::uint16_t port : ports) {
-      const UniqueFd connection = connect_tcp(port);
-      ask(connection, kRequests, 10, 10);
-    }
-    parent.tell();
-    (void)parent.hear();
-  });
-  for (const UniqueFd& dependency : dependencies) {
-    serve(accept_from(dependency), kRequests, 10, 10);
-  }
-  (void)caller.hear();
-  const Page page = tacho.page();
-  const auto calls = [&page](const std::string& peer) {
-    return page.value("tacho_dependency_calls_total", {{"target", "t"}, {"peer", peer}});
-  };
-  CHECK(calls("127.0.0.1:" + std::to_string(ports[0])) == kRequests);
-  CHECK(calls("127.0.0.1:" + std::to_string(ports[1])) == kRequests);
-  CHECK(calls("other") == 2 * kRequests);
-  caller.tell();
-  caller.finish();
-}

@@ -20,6 +20,7 @@ targets:
   - name: api
     container: {name: "api-*", namespace: prod, pod: "*"}
     ports: [8080, 8443]
+    http2: true
     labels: {team: payments, Zone_1: "7"}
   - name: dns
     process: {exe: /usr/sbin/unbound, port: 53}
@@ -35,6 +36,9 @@ probes:
   poll: {enabled: true, attach: raw_tracepoint}
 histograms: {buckets_per_octave: 4}
 limits: {max_targets: 10000, max_peers: 1}
+peers:
+  - name: database
+    networks: [10.0.3.0/24, "fd00:3::/64"]
 run_statistics: true
 )");
   CHECK(read.window == 90s);
@@ -49,6 +53,8 @@ run_statistics: true
   CHECK(read.targets[0].location.line == 5);
   CHECK(read.targets[0].location.column == 5);
   REQUIRE(read.targets[1].container);
+  CHECK(read.targets[1].http2);
+  CHECK_FALSE(read.targets[0].http2);
   CHECK(read.targets[1].container->name == "api-*");
   CHECK(read.targets[1].container->namespace_ == "prod");
   CHECK(read.targets[1].container->pod == "*");
@@ -68,6 +74,7 @@ run_statistics: true
   CHECK(read.histograms.buckets_per_octave == 4);
   CHECK(read.limits.max_targets == 10000);
   CHECK(read.limits.max_peers == 1);
+  CHECK(read.peers == std::vector{config::PeerName{.name = "database", .networks = {"10.0.3.0/24", "fd00:3::/64"}}});
   CHECK(read.run_statistics);
 }
 

@@ -40,14 +40,6 @@ void observe(duration_histogram& histogram, std::uint64_t ns, std::uint64_t time
   histogram.sum_ns += ns * times;
 }
 
-peer_address peer_of(std::uint16_t family, std::uint16_t port, std::string_view address) {
-  peer_address peer{};
-  peer.family = family;
-  peer.port = port;
-  std::memcpy(&peer.address, address.data(), address.size());
-  return peer;
-}
-
 }  // namespace
 
 TEST_CASE("a new target has every fixed series, at zero") {
@@ -180,15 +172,4 @@ TEST_CASE("calls to dependencies are told apart by peer") {
   CHECK(seen.at("tacho_dependency_duration_seconds_sum{peer=\"10.0.0.7:5432\"}") == "0.006");
   CHECK(seen.at("tacho_dependency_duration_seconds_count{peer=\"10.0.0.7:5432\"}") == "3");
   CHECK(seen.at("tacho_dependency_calls_total{peer=\"other\"}") == "0");
-}
-
-TEST_CASE("peers are named as people write addresses") {
-  using namespace std::string_view_literals;
-  CHECK(peer_name(peer_of(AF_INET, 5432, "\x0a\0\0\x07"sv)) == "10.0.0.7:5432");
-  CHECK(peer_name(peer_of(AF_INET6, 443, "\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01"sv)) == "[2001:db8::1]:443");
-  CHECK(peer_name(peer_of(AF_UNIX, 0, "/run/db.sock")) == "unix:/run/db.sock");
-  CHECK(peer_name(peer_of(AF_UNIX, 0, "\0abstract"sv)) == "unix:@abstract");
-  CHECK(peer_name(peer_of(0, 80, "")) == "other");
-  const std::string longest(TACHO_PEER_ADDRESS, 'x');  // sun_path need not end with a NUL
-  CHECK(peer_name(peer_of(AF_UNIX, 0, longest)) == "unix:" + longest);
 }

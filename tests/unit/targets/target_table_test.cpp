@@ -32,12 +32,12 @@ TEST_CASE("a target that is still wanted stays where it is and takes what is new
   Recorder recorder;
   table.apply({wanted("a", 10), wanted("b", 20)}, at(0), recorder);
   auto grown = wanted("b", 21);
-  grown.ports = {80};
+  grown.settings.ports = {80};
   const auto changes = table.apply({grown, wanted("a", 10)}, at(1), recorder);
   CHECK(changes.added == 0);
   CHECK(changes.ended == 0);
   CHECK(brief(table) == Lines{"a#1", "b#2"});
-  CHECK(table.targets()[1]->wanted.ports == std::vector<std::uint16_t>{80});
+  CHECK(table.targets()[1]->wanted.settings.ports == std::vector<std::uint16_t>{80});
   CHECK(table.cgroups().contains(21));
   CHECK_FALSE(table.cgroups().contains(20));
   CHECK(recorder.events == Lines{"+a", "+b"});

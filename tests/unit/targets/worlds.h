@@ -66,7 +66,7 @@ inline std::string brief(const DesiredTarget& target, const World& world) {
     add(std::to_string(tgid));
   }
   text += " |";
-  for (const std::uint16_t port : target.ports) {
+  for (const std::uint16_t port : target.settings.ports) {
     add(std::to_string(port));
   }
   return text;

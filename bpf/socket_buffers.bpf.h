@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Where the running system call has its data. The hooks run at its end: the arguments still stand. */
+#pragma once
+
+#include "lib/kernel.bpf.h"
+
+#if defined(__TARGET_ARCH_x86)
+enum {
+	NR_READ = 0,
+	NR_WRITE = 1,
+	NR_READV = 19,
+	NR_WRITEV = 20,
+	NR_SENDTO = 44,
+	NR_RECVFROM = 45,
+	NR_SENDMSG = 46,
+	NR_RECVMSG = 47
+};
+#elif defined(__TARGET_ARCH_arm64)
+enum {
+	NR_READ = 63,
+	NR_WRITE = 64,
+	NR_READV = 65,
+	NR_WRITEV = 66,
+	NR_SENDTO = 206,
+	NR_RECVFROM = 207,
+	NR_SENDMSG = 211,
+	NR_RECVMSG = 212
+};
+#endif
+
+/* Of struct msghdr in user space on 64 bit: a pointer and a padded int come before the vector. */
+#define MSGHDR_IOV 16
+
+/* In user space. */
+struct call_buffers {
+	const void *single; /* the only buffer; NULL: there is a vector */
+	const void *vector; /* of struct iovec */
+	u64 parts;	    /* of the vector */
+};
+
+/* False for calls that we do not know, or that have no buffer (sendfile, io_uring). */
+static __always_inline bool find_call_buffers(struct call_buffers *buffers)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	const void *second = (const void *)PT_REGS_PARM2_CORE_SYSCALL(regs);
+	u64 vector[2];
+
+	buffers->single = NULL;
+	switch (BPF_CORE_READ(regs, SYSCALL_NUMBER)) {
+	case NR_READ:
+	case NR_WRITE:
+	case NR_SENDTO:
+	case NR_RECVFROM:
+		buffers->single = second;
+		return second;
+	case NR_SENDMSG:
+	case NR_RECVMSG:
+		if (bpf_probe_read_user(vector, sizeof(vector), second + MSGHDR_IOV))
+			return false;
+		buffers->vector = (const void *)vector[0];
+		buffers->parts = vector[1];
+		return true;
+	case NR_READV:
+	case NR_WRITEV:
+		buffers->vector = second;
+		buffers->parts = PT_REGS_PARM3_CORE_SYSCALL(regs);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The first buffer; NULL if there is none. `bytes`, if asked for: how long it is, where a vector says so. */
+static __always_inline const void *first_buffer(u64 *bytes)
+{
+	struct call_buffers buffers;
+	u64 part[2]; /* struct iovec */
+
+	if (!find_call_buffers(&buffers))
+		return NULL;
+	if (buffers.single)
+		return buffers.single;
+	if (bpf_probe_read_user(part, sizeof(part), buffers.vector))
+		return NULL;
+	if (bytes && *bytes > part[1])
+		*bytes = part[1];
+	return (const void *)part[0];
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Requests of cleartext HTTP/2 (gRPC inside a mesh), for targets that ask for it (`http2: true`).
+ *
+ * One connection carries many requests at a time, so turns do not count them. The nine bytes in front of every
+ * frame do (RFC 9113, 4.1): a request begins with the first HEADERS frame of a stream that the client opened,
+ * and its reply with the first HEADERS frame that goes back on it. Only these nine bytes are looked at, in the
+ * buffers of the system call that has sent or received them; what is between is skipped by its length, never
+ * read.
+ *
+ * A connection is followed from its preface. One that is older is followed from the first operation that
+ * begins like a frame; whatever does not look like one any more makes us look anew, and is counted. Buffers
+ * of io_uring are not found: there turns count.
+ */
+#pragma once
+
+#include "socket_buffers.bpf.h"
+#include "socket_state.bpf.h"
+
+#define HTTP2_HEADER 9
+/* "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" (RFC 9113, 3.4), as it begins. */
+#define HTTP2_PREFACE 0x20495250
+#define HTTP2_PREFACE_BYTES 24
+/* Streams open at a time; a power of two. Servers allow 100 to 250 by default. */
+#define HTTP2_STREAMS 128
+/* Of one operation, each a header, what is between two, or the next part of a vector. */
+#define HTTP2_STEPS (1 << 16)
+/* Operations after which a connection that shows no frame is taken for HTTP/1. */
+#define HTTP2_TRIES 4
+/* Larger frames need a setting (RFC 9113, 6.5.2): a header that says so may be an accident. */
+#define HTTP2_FRAME_BYTES (1 << 14)
+
+enum http2_follow {
+	HTTP2_OFF,
+	HTTP2_TRY,			  /* and up to HTTP2_TRY + HTTP2_TRIES - 1 */
+	HTTP2_ON = HTTP2_TRY + HTTP2_TRIES, /* frames count, turns do not */
+};
+
+enum {
+	HTTP2_DATA = 0,
+	HTTP2_HEADERS = 1,
+	HTTP2_PRIORITY = 2,
+	HTTP2_RST_STREAM = 3,
+	HTTP2_SETTINGS = 4,
+	HTTP2_PUSH_PROMISE = 5,
+	HTTP2_PING = 6,
+	HTTP2_GOAWAY = 7,
+	HTTP2_WINDOW_UPDATE = 8,
+	HTTP2_CONTINUATION = 9,
+	HTTP2_LAST_TYPE = 0x10, /* PRIORITY_UPDATE (RFC 9218); 0xa and 0xc are ALTSVC and ORIGIN */
+};
+
+/* A stream whose reply has not begun. */
+struct http2_stream {
+	u64 arrival;
+	u64 read;
+	u32 id; /* 0: the slot is free */
+};
+
+/* One direction of the byte stream. */
+struct http2_cursor {
+	u32 skip; /* bytes up to the next frame's header */
+	u8 have;  /* bytes of a header that an operation has cut in two */
+	bool in_step;
+	u8 header[32]; /* 9 used: room for what the verifier thinks could be written */
+};
+
+struct http2_state {
+	struct http2_cursor cursor[TACHO_DIRECTIONS];
+	u32 last_stream; /* the highest that the client has opened */
+	u32 open;	 /* streams in use; one thread may read while another one writes */
+	struct http2_stream streams[HTTP2_STREAMS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct http2_state);
+} http2_states SEC(".maps");
+
+/* What one operation has transferred: a vector of user space, followed part by part. */
+struct http2_walk {
+	struct http2_state *h2;
+	struct socket_shard *shard;
+	const void *vector; /* the parts behind the current one */
+	const void *part;
+	u64 part_bytes;
+	u32 parts;
+	u32 bytes; /* left of the operation */
+	u32 direction;
+	u64 arrival;
+	u64 now;
+};
+
+static __always_inline u32 http2_length(const u8 *h)
+{
+	return (u32)h[0] << 16 | (u32)h[1] << 8 | h[2];
+}
+
+static __always_inline u32 http2_stream_id(const u8 *h)
+{
+	return (u32)(h[5] & 0x7f) << 24 | (u32)h[6] << 16 | (u32)h[7] << 8 | h[8];
+}
+
+/* Can it be the header of a frame? Which belong to a stream, which to the connection, how long: RFC 9113, 6. */
+static __always_inline bool http2_is_header(const u8 *h)
+{
+	u32 length = http2_length(h);
+	u32 id = http2_stream_id(h);
+
+	if (h[5] & 0x80)
+		return false;
+	switch (h[3]) {
+	case HTTP2_DATA:
+	case HTTP2_HEADERS:
+	case HTTP2_PUSH_PROMISE:
+	case HTTP2_CONTINUATION:
+		return id;
+	case HTTP2_PRIORITY:
+		return id && length == 5;
+	case HTTP2_RST_STREAM:
+		return id && length == 4;
+	case HTTP2_SETTINGS:
+		return !id && length % 6 == 0;
+	case HTTP2_PING:
+		return !id && length == 8;
+	case HTTP2_GOAWAY:
+		return !id && length >= 8;
+	case HTTP2_WINDOW_UPDATE:
+		return length == 4;
+	default:
+		return h[3] <= HTTP2_LAST_TYPE;
+	}
+}
+
+/* A frame's header is complete. False if it cannot be one. */
+static __always_inline bool http2_frame(struct http2_walk *walk, struct http2_cursor *cursor)
+{
+	struct http2_state *h2 = walk->h2;
+	u32 id = http2_stream_id(cursor->header);
+	struct http2_stream *stream = &h2->streams[id >> 1 & (HTTP2_STREAMS - 1)];
+	u8 type = cursor->header[3];
+
+	if (!http2_is_header(cursor->header))
+		return false;
+	cursor->skip = http2_length(cursor->header);
+	/* Streams of the client are odd (RFC 9113, 5.1.1). */
+	if (!(id & 1))
+		return true;
+	if (type == HTTP2_RST_STREAM) {
+		if (stream->id == id) {
+			stream->id = 0;
+			__sync_fetch_and_add(&h2->open, -1);
+			add(&walk->shard->unanswered, 1);
+		}
+	} else if (type != HTTP2_HEADERS) {
+		return true;
+	} else if (walk->direction == TACHO_SEND) {
+		/* Another HEADERS frame on the stream brings the trailers. */
+		if (stream->id == id) {
+			observe(&walk->shard->service, elapsed(stream->read, walk->now));
+			observe(&walk->shard->duration, elapsed(stream->arrival, walk->now));
+			stream->id = 0;
+			__sync_fetch_and_add(&h2->open, -1);
+		}
+	} else if (id > h2->last_stream) {
+		h2->last_stream = id;
+		/* Its reply is still owed, and will not be told from others. */
+		if (stream->id) {
+			add(&walk->shard->unanswered, 1);
+			count_loss(TACHO_LOST_HTTP2_STREAM);
+		} else {
+			__sync_fetch_and_add(&h2->open, 1);
+		}
+		stream->arrival = walk->arrival;
+		stream->read = walk->now;
+		stream->id = id;
+		observe(&walk->shard->queue, elapsed(walk->arrival, walk->now));
+	}
+	return true;
+}
+
+/* Skips, or reads the next bytes of a header, or goes to the next part. One step of bpf_loop; 1 ends it. */
+static long http2_step(u32 step, struct http2_walk *walk)
+{
+	struct http2_cursor *cursor;
+	u64 part[2]; /* struct iovec */
+	u32 bytes;
+
+	if (!walk->bytes || walk->direction >= TACHO_DIRECTIONS)
+		return 1;
+	cursor = &walk->h2->cursor[walk->direction];
+	if (!walk->part_bytes) {
+		if (!walk->parts || bpf_probe_read_user(part, sizeof(part), walk->vector)) {
+			/* More than we follow, or not in buffers (sendfile): lengths say what is missing. */
+			if (cursor->skip >= walk->bytes) {
+				cursor->skip -= walk->bytes;
+			} else {
+				cursor->in_step = false;
+				count_loss(TACHO_LOST_HTTP2_STEP);
+			}
+			return 1;
+		}
+		walk->parts--;
+		walk->vector += sizeof(part);
+		walk->part = (const void *)part[0];
+		walk->part_bytes = part[1];
+		return 0;
+	}
+	bytes = walk->bytes < walk->part_bytes ? walk->bytes : walk->part_bytes;
+	if (cursor->skip) {
+		if (bytes > cursor->skip)
+			bytes = cursor->skip;
+		cursor->skip -= bytes;
+	} else {
+		u32 have = cursor->have & 15;
+		u32 want = HTTP2_HEADER - have;
+
+		if (have >= HTTP2_HEADER)
+			return 1;
+		if (bytes > want)
+			bytes = want;
+		bytes &= 15;
+		if (bpf_probe_read_user(&cursor->header[have], bytes, walk->part)) {
+			cursor->in_step = false;
+			count_loss(TACHO_LOST_HTTP2_STEP);
+			return 1;
+		}
+		cursor->have = have + bytes;
+		if (cursor->have == HTTP2_HEADER) {
+			cursor->have = 0;
+			if (!http2_frame(walk, cursor)) {
+				cursor->in_step = false;
+				count_loss(TACHO_LOST_HTTP2_STEP);
+				return 1;
+			}
+		}
+	}
+	walk->part += bytes;
+	walk->part_bytes -= bytes;
+	walk->bytes -= bytes;
+	return 0;
+}
+
+/* Finds the buffers of the running call; without them only lengths are known. */
+static __always_inline void http2_buffers(struct http2_walk *walk)
+{
+	struct call_buffers buffers;
+
+	walk->part = NULL;
+	walk->part_bytes = 0;
+	walk->parts = 0;
+	walk->vector = NULL;
+	if (!find_call_buffers(&buffers))
+		return;
+	if (buffers.single) {
+		walk->part = buffers.single;
+		walk->part_bytes = walk->bytes;
+		return;
+	}
+	walk->vector = buffers.vector;
+	walk->parts = buffers.parts;
+}
+
+/* Does the operation begin with the preface, or with a frame's header that is no accident? Into `skip`: what
+ * is to be skipped before the first header. */
+static __always_inline bool http2_begins(u64 bytes, u32 direction, u32 *skip)
+{
+	const void *buffer = first_buffer(&bytes);
+	u8 header[HTTP2_HEADER];
+	u32 word;
+
+	if (!buffer || bytes < sizeof(word) || bpf_probe_read_user(&word, sizeof(word), buffer))
+		return false;
+	*skip = word == HTTP2_PREFACE ? HTTP2_PREFACE_BYTES : 0;
+	if (*skip)
+		return direction == TACHO_RECEIVE;
+	if (bytes < HTTP2_HEADER || bpf_probe_read_user(header, HTTP2_HEADER, buffer))
+		return false;
+	return http2_length(header) <= HTTP2_FRAME_BYTES && header[3] <= HTTP2_WINDOW_UPDATE &&
+	       http2_is_header(header);
+}
+
+/* The state of a connection that may speak HTTP/2; NULL if it does not, as far as is known. */
+static __always_inline struct http2_state *http2_state_of(struct socket_state *st, struct sock *sk, u32 bytes,
+							  u32 direction)
+{
+	struct http2_state *h2;
+	u32 skip;
+
+	if (st->http2 == HTTP2_ON)
+		return bpf_sk_storage_get(&http2_states, sk, NULL, 0);
+	if (http2_begins(bytes, direction, &skip)) {
+		h2 = bpf_sk_storage_get(&http2_states, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+		if (h2) {
+			st->http2 = HTTP2_ON;
+			/* At the preface nothing was sent yet. */
+			h2->cursor[TACHO_SEND].in_step = skip != 0;
+			return h2;
+		}
+		count_loss(TACHO_LOST_SOCKET_STATE);
+	}
+	st->http2++;
+	if (st->http2 >= HTTP2_ON)
+		st->http2 = HTTP2_OFF;
+	return NULL;
+}
+
+/* Puts the cursor at the beginning of the operation; false if no frame begins there. */
+static __always_inline bool http2_fall_in(struct http2_cursor *cursor, u32 bytes, u32 direction)
+{
+	if (!http2_begins(bytes, direction, &cursor->skip))
+		return false;
+	cursor->have = 0;
+	cursor->in_step = true;
+	return true;
+}
+
+static __always_inline void http2_received(struct socket_state *st, struct http2_walk *walk)
+{
+	walk->arrival = st->arrival ? st->arrival : st->last_ready ? st->last_ready : walk->now;
+	st->arrival = 0;
+	if (st->established) {
+		observe(&walk->shard->accept_wait, elapsed(st->established, walk->now));
+		st->established = 0;
+	}
+}
+
+/* An operation on a server's connection that may speak HTTP/2. False if it does not: turns count. */
+static __always_inline bool http2_operation(struct socket_state *st, struct sock *sk, struct socket_shard *shard,
+					    u64 now, u32 bytes, u32 direction)
+{
+	struct http2_walk walk = {
+	    .shard = shard,
+	    .bytes = bytes,
+	    .direction = direction,
+	    .now = now,
+	};
+	struct http2_cursor *cursor;
+
+	if (direction >= TACHO_DIRECTIONS || !bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
+		return false;
+	walk.h2 = http2_state_of(st, sk, bytes, direction);
+	if (!walk.h2)
+		return false;
+	if (direction == TACHO_RECEIVE)
+		http2_received(st, &walk);
+	cursor = &walk.h2->cursor[direction];
+	if (!cursor->in_step && !http2_fall_in(cursor, bytes, direction))
+		return true;
+	http2_buffers(&walk);
+	bpf_loop(HTTP2_STEPS, http2_step, &walk, 0);
+	return true;
+}
+
+/* The connection is over: requests that were not answered. */
+static __always_inline void http2_closed(struct socket_state *st, struct sock *sk, struct socket_shard *shared)
+{
+	struct http2_state *h2;
+
+	if (st->http2 != HTTP2_ON)
+		return;
+	st->http2 = HTTP2_OFF;
+	h2 = bpf_sk_storage_get(&http2_states, sk, NULL, 0);
+	if (!h2)
+		return;
+	add_atomic(&shared->unanswered, h2->open);
+	bpf_sk_storage_delete(&http2_states, sk);
+}

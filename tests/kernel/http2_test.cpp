@@ -1,0 +1,193 @@
+// Requests of HTTP/2 connections, by the headers of their frames (RFC 9113).
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernel/support/cgroup.h"
+#include "kernel/support/child.h"
+#include "kernel/support/running.h"
+#include "kernel/support/wire.h"
+
+using tacho::UniqueFd;
+using namespace tacho::kernel_test;
+
+namespace {
+
+const std::string kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+enum Type : std::uint8_t { kData = 0, kHeaders = 1, kReset = 3, kSettings = 4 };
+
+std::string frame(Type type, std::uint32_t stream, std::size_t length) {
+  std::string text;
+  for (const std::uint64_t byte :
+       {length >> 16, length >> 8, length, std::size_t{type}, std::size_t{4}, std::size_t{stream >> 24},
+        std::size_t{stream >> 16}, std::size_t{stream >> 8}, std::size_t{stream}}) {
+    text.push_back(static_cast<char>(byte & 0xff));
+  }
+  return text + std::string(length, 'x');
+}
+
+void send_text(const UniqueFd& socket, const std::string& text) {
+  must(::send(socket.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()), "send");
+}
+
+/// A way to receive: as many bytes as there are, in one call.
+using Receive = std::function<ssize_t(int socket, std::string& buffer, std::size_t wanted)>;
+
+/// Receives `total` bytes, at most `at_once` a call.
+void receive_all(const UniqueFd& socket, std::size_t total, std::size_t at_once, const Receive& receive) {
+  std::string buffer(total, '\0');
+  while (total > 0) {
+    const ssize_t got = receive(socket.get(), buffer, std::min(total, at_once));
+    must(got > 0, "receive");
+    total -= static_cast<std::size_t>(got);
+  }
+}
+
+ssize_t by_recv(int socket, std::string& buffer, std::size_t wanted) {
+  return ::recv(socket, buffer.data(), wanted, 0);
+}
+
+ssize_t by_readv(int socket, std::string& buffer, std::size_t wanted) {
+  std::vector<iovec> parts;
+  for (std::size_t at = 0; at < wanted && parts.size() < 16; at += 5) {
+    parts.push_back({buffer.data() + at, std::min<std::size_t>(5, wanted - at)});
+  }
+  return ::readv(socket, parts.data(), static_cast<int>(parts.size()));
+}
+
+ssize_t by_recvmsg(int socket, std::string& buffer, std::size_t wanted) {
+  std::array<iovec, 2> parts{iovec{buffer.data(), wanted / 2}, iovec{buffer.data() + wanted / 2, wanted - wanted / 2}};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  return ::recvmsg(socket, &message, 0);
+}
+
+void send_by_writev(const UniqueFd& socket, std::string text, std::size_t part) {
+  std::vector<iovec> parts;
+  for (std::size_t at = 0; at < text.size(); at += part) {
+    parts.push_back({text.data() + at, std::min(part, text.size() - at)});
+  }
+  must(::writev(socket.get(), parts.data(), static_cast<int>(parts.size())) == static_cast<ssize_t>(text.size()),
+       "writev");
+}
+
+tacho::config::Config following(const std::string& path) {
+  auto config = watching(path);
+  config.targets.front().http2 = true;
+  config.probes.poll.enabled = false;
+  return config;
+}
+
+double lost(const Page& page) {
+  return page.value("tacho_lost_events_total", {{"probe", "socket"}, {"reason", "http2_step"}}) +
+         page.value("tacho_lost_events_total", {{"probe", "socket"}, {"reason", "http2_stream"}});
+}
+
+}  // namespace
+
+TEST_CASE("requests of an HTTP/2 connection are streams, however reads and writes cut the frames") {
+  struct Way {
+    std::size_t at_once;
+    Receive receive;
+    std::size_t part;
+  };
+  const auto [at_once, receive, part] = GENERATE(values<Way>(
+      {{10'000, by_recv, 200}, {4, by_recv, 4}, {7, by_recv, 9}, {70, by_readv, 11}, {64, by_recvmsg, 30}}));
+  CAPTURE(at_once, part);
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  Running tacho(following(cgroup.path()));
+  // Three requests, the first one with a body; an empty stream of the server's own; a request that is cancelled.
+  const std::string asked = kPreface + frame(kSettings, 0, 18) + frame(kHeaders, 1, 30) + frame(kData, 1, 100) +
+                            frame(kHeaders, 3, 20) + frame(kHeaders, 5, 0) + frame(kHeaders, 7, 12) +
+                            frame(kReset, 7, 4) + frame(kHeaders, 1, 3);
+  const std::string replied = frame(kSettings, 0, 0) + frame(kHeaders, 3, 10) + frame(kData, 3, 20) +
+                              frame(kHeaders, 2, 5) + frame(kHeaders, 3, 5) + frame(kHeaders, 1, 10);
+  Child server(cgroup.directory(), [&](Line& parent) {
+    const UniqueFd listener = listen_tcp();
+    parent.tell(port_of(listener));
+    const UniqueFd connection = accept_from(listener);
+    receive_all(connection, asked.size(), at_once, receive);
+    send_by_writev(connection, replied, part);
+    parent.tell();
+    (void)parent.hear();
+  });
+  const UniqueFd client = connect_tcp(static_cast<std::uint16_t>(server.hear()));
+  send_text(client, asked);
+  receive_all(client, replied.size(), replied.size(), by_recv);
+  (void)server.hear();
+  const Page open = tacho.page();
+  CHECK(open.value("tacho_requests_total") == 2);
+  CHECK(open.value("tacho_request_queue_seconds_count") == 4);
+  CHECK(open.value("tacho_requests_in_flight") == 1);
+  CHECK(open.value("tacho_requests_unanswered_total") == 1);
+  CHECK(lost(open) == 0);
+  server.tell();
+  server.finish();
+  CHECK(tacho.wait_for([&] { return tacho.page().value("tacho_requests_unanswered_total") == 2; }));
+  CHECK(tacho.page().value("tacho_requests_in_flight") == 0);
+}
+
+TEST_CASE("an HTTP/2 connection that is older than tacho is followed from the next frame on") {
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  Child server(cgroup.directory(), [](Line& parent) {
+    const UniqueFd listener = listen_tcp();
+    parent.tell(port_of(listener));
+    const UniqueFd connection = accept_from(listener);
+    while (const auto size = static_cast<std::size_t>(parent.hear())) {
+      receive_all(connection, size, size, by_recv);
+      send_text(connection, frame(kHeaders, static_cast<std::uint32_t>(parent.hear()), 10));
+      parent.tell();
+    }
+  });
+  const UniqueFd client = connect_tcp(static_cast<std::uint16_t>(server.hear()));
+  const auto ask_stream = [&](const std::string& text, std::uint32_t stream) {
+    send_text(client, text);
+    server.tell(text.size());
+    server.tell(stream);
+    (void)server.hear();
+  };
+  ask_stream(kPreface + frame(kSettings, 0, 0) + frame(kHeaders, 1, 10), 1);
+  Running tacho(following(cgroup.path()));
+  for (std::uint32_t stream = 3; stream < 3 + 2 * 23; stream += 2) {
+    ask_stream(frame(kHeaders, stream, 10), stream);
+  }
+  CHECK(tacho.page().value("tacho_requests_total") == 23);
+  CHECK(lost(tacho.page()) == 0);
+  server.tell(0);
+  server.finish();
+}
+
+TEST_CASE("what is not HTTP/2 is counted by turns on a target that would follow it, and told when it breaks off") {
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  Running tacho(following(cgroup.path()));
+  Child server(cgroup.directory(), [](Line& parent) {
+    const UniqueFd listener = listen_tcp();
+    parent.tell(port_of(listener));
+    serve(accept_from(listener), 23, 10, 10);
+    const UniqueFd broken = accept_from(listener);
+    receive_once(broken, kPreface.size() + 9);
+    receive_once(broken, 100);
+    parent.tell();
+    (void)parent.hear();
+  });
+  const auto port = static_cast<std::uint16_t>(server.hear());
+  const UniqueFd plain = connect_tcp(port);
+  ask(plain, 23, 10, 10);
+  const UniqueFd broken = connect_tcp(port);
+  send_text(broken, kPreface + frame(kSettings, 0, 0));
+  send_text(broken, std::string(100, '\xff'));
+  (void)server.hear();
+  const Page page = tacho.page();
+  CHECK(page.value("tacho_requests_total") == 23);
+  CHECK(page.value("tacho_lost_events_total", {{"probe", "socket"}, {"reason", "http2_step"}}) == 1);
+  server.tell();
+  server.finish();
+}
