@@ -1,16 +1,17 @@
 # shellcheck shell=sh
 # What a job consists of. Every step prints "@@result NAME ok|failed DETAIL", and reasons before it.
 
-# kernel_tests METHOD [FILTER…]: the kernel tests, with this attach method forced ("auto": none).
+# kernel_step METHOD [FILTER…]: the kernel tests, with this attach method forced ("auto": none).
 kernel_step() {
   method=$1
   shift
-  TACHO_TEST_ATTACH=$method /work/kernel_tests -r junit -o /tmp/junit.xml "$@" >/tmp/log 2>&1
-  status=$?
-  sed 's/^/@@junit /' /tmp/junit.xml
-  [ "$status" -le 100 ] || sed 's/^/@@log /' /tmp/log
-  echo "@@result kernel $status"
-  rm -f /tmp/junit.xml
+  {
+    TACHO_TEST_ATTACH=$method /work/kernel_tests -d yes "$@" 2>&1
+    echo $? >/tmp/status
+  } | while IFS= read -r line; do
+    echo "@@test $line"
+  done
+  echo "@@result kernel $(cat /tmp/status)"
 }
 
 # The programs that were verified, and the hooks that are in use: "@@plan …", "@@program NAME INSTRUCTIONS".
