@@ -7,6 +7,7 @@
  * the probe or before its target was there is found by walking the tasks.
  */
 #include "lib/accumulate.bpf.h"
+#include "lib/basic.bpf.h"
 #include "lib/loss.bpf.h"
 #include "lib/targets.bpf.h"
 #include "poll.h"
@@ -47,12 +48,61 @@ struct poll_state {
 	bool counted; /* in poll_shard.threads of `target` */
 };
 
+#ifdef TACHO_BASIC
+/* By thread. Storage of tasks: Linux 5.11. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 32768);
+	__type(key, u32);
+	__type(value, struct poll_state);
+} poll_states SEC(".maps");
+
+static __always_inline struct poll_state *state_of(struct task_struct *task)
+{
+	u32 key = FIELD(task, pid);
+
+	return bpf_map_lookup_elem(&poll_states, &key);
+}
+
+static __always_inline struct poll_state *new_state(struct task_struct *task)
+{
+	struct poll_state none = {};
+	u32 key = FIELD(task, pid);
+
+	bpf_map_update_elem(&poll_states, &key, &none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&poll_states, &key);
+}
+
+static __always_inline void drop_state(struct task_struct *task)
+{
+	u32 key = FIELD(task, pid);
+
+	bpf_map_delete_elem(&poll_states, &key);
+}
+#else
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, struct poll_state);
 } poll_states SEC(".maps");
+
+static __always_inline struct poll_state *state_of(struct task_struct *task)
+{
+	return bpf_task_storage_get(&poll_states, task, NULL, 0);
+}
+
+static __always_inline struct poll_state *new_state(struct task_struct *task)
+{
+	return bpf_task_storage_get(&poll_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+static __always_inline void drop_state(struct task_struct *task)
+{
+	bpf_task_storage_delete(&poll_states, task);
+}
+#endif
 
 /* By target index; each an array of struct poll_shard, whose shape is set before loading. */
 struct {
@@ -104,20 +154,20 @@ static __always_inline struct poll_state *bind_thread(struct task_struct *task,
 						      const struct target_rules *rules, u64 cgroup, u32 tgid)
 {
 	struct target_ref *found = find_target(rules, cgroup, tgid);
-	struct poll_state *st = bpf_task_storage_get(&poll_states, task, NULL, 0);
+	struct poll_state *st = state_of(task);
 	struct poll_shard *shared;
 	struct target_ref target;
 
 	if (!found) {
 		if (st) {
 			forget_thread(st);
-			bpf_task_storage_delete(&poll_states, task);
+			drop_state(task);
 		}
 		return NULL;
 	}
 	target = *found;
 	if (!st)
-		st = bpf_task_storage_get(&poll_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		st = new_state(task);
 	if (!st) {
 		count_loss(TACHO_LOST_TASK_STATE);
 		return NULL;
@@ -165,14 +215,14 @@ static __always_inline void begin_wait(struct poll_state *st, bool nonblocking, 
 static __always_inline void on_enter(bool nonblocking)
 {
 	struct target_rules *rules = get_rules();
-	u64 cgroup = bpf_get_current_cgroup_id();
+	u64 cgroup = current_cgroup();
 	struct task_struct *task;
 	struct poll_state *st;
 
 	if (!rules || surely_unwatched(rules, cgroup))
 		return;
-	task = bpf_get_current_task_btf();
-	st = bpf_task_storage_get(&poll_states, task, NULL, 0);
+	task = current_task();
+	st = state_of(task);
 	if (!st || st->generation != rules->generation ||
 	    st->owner != (st->owned_by_process ? current_tgid() : cgroup))
 		st = bind_thread(task, rules, cgroup, current_tgid());
@@ -188,9 +238,9 @@ static __always_inline void on_exit(long ret)
 	u64 started;
 	u32 outcome;
 
-	if (!rules || surely_unwatched(rules, bpf_get_current_cgroup_id()))
+	if (!rules || surely_unwatched(rules, current_cgroup()))
 		return;
-	st = bpf_task_storage_get(&poll_states, bpf_get_current_task_btf(), NULL, 0);
+	st = state_of(current_task());
 	if (!st || !st->started)
 		return;
 	started = st->started;
@@ -282,6 +332,34 @@ static __always_inline bool is_nonblocking_call(struct pt_regs *regs, long numbe
 	}
 }
 
+/* The functions behind the calls: no other call pays for them. Their arguments differ between kernels. */
+#define POLL_FUNCTION(function)                                                                              \
+	SEC("fexit/" #function)                                                                              \
+	int poll_fexit_##function(u64 *ctx)                                                                  \
+	{                                                                                                    \
+		on_exit(RESULT_OF_##function(ctx));                                                          \
+		return 0;                                                                                    \
+	}                                                                                                    \
+	SEC("fentry/" #function)                                                                             \
+	int poll_fentry_##function(u64 *ctx)                                                                 \
+	{                                                                                                    \
+		struct pt_regs *regs = current_registers();                                                  \
+                                                                                                             \
+		on_enter(is_nonblocking_call(regs, BPF_CORE_READ(regs, SYSCALL_NUMBER)));                    \
+		return 0;                                                                                    \
+	}
+
+/* int (int, struct epoll_event *, int, int or struct timespec64 *) */
+#define RESULT_OF_do_epoll_wait(ctx) (int)(ctx)[4]
+/* int (struct pollfd *, unsigned int, struct timespec64 *) */
+#define RESULT_OF_do_sys_poll(ctx) (int)(ctx)[3]
+/* int (int, fd_set *, fd_set *, fd_set *, struct timespec64 *) */
+#define RESULT_OF_core_sys_select(ctx) (int)(ctx)[5]
+
+POLL_FUNCTION(do_epoll_wait)
+POLL_FUNCTION(do_sys_poll)
+POLL_FUNCTION(core_sys_select)
+
 SEC("tp_btf/sys_exit")
 int BPF_PROG(poll_raw_exit, struct pt_regs *regs, long ret)
 {
@@ -301,10 +379,12 @@ int BPF_PROG(poll_raw_enter, struct pt_regs *regs, long number)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(poll_thread_exit, struct task_struct *task)
 {
-	struct poll_state *st = bpf_task_storage_get(&poll_states, task, NULL, 0);
+	struct poll_state *st = state_of(task);
 
-	if (st)
+	if (st) {
 		forget_thread(st);
+		drop_state(task);
+	}
 	return 0;
 }
 
@@ -323,10 +403,10 @@ int poll_adopt(struct bpf_iter__task *ctx)
 	cgroup = cgroup_of(task);
 	if (surely_unwatched(rules, cgroup))
 		return 0;
-	regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	if (!(task->__state & TASK_INTERRUPTIBLE) || !is_poll_call(BPF_CORE_READ(regs, SYSCALL_NUMBER)))
+	regs = task_registers(task);
+	if (!is_interruptible(task) || !is_poll_call(BPF_CORE_READ(regs, SYSCALL_NUMBER)))
 		return 0;
-	st = bind_thread(task, rules, cgroup, task->tgid);
+	st = bind_thread(task, rules, cgroup, FIELD(task, tgid));
 	if (st)
 		begin_wait(st, is_nonblocking_call(regs, BPF_CORE_READ(regs, SYSCALL_NUMBER)), SHARED_SHARD);
 	return 0;

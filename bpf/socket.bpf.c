@@ -17,7 +17,7 @@ char LICENSE[] SEC("license") = "GPL";
 static __always_inline struct socket_state *watched_socket(struct sock *sk, const struct target_rules *rules,
 							   u32 direction)
 {
-	u64 cgroup = bpf_get_current_cgroup_id();
+	u64 cgroup = current_cgroup();
 	struct socket_state *st;
 
 	if (surely_unwatched(rules, cgroup))
@@ -39,7 +39,7 @@ static __always_inline struct socket_state *watched_socket(struct sock *sk, cons
 static __always_inline void account(struct socket_moments *m, struct socket_chain *chain, u64 now, u32 bytes,
 				    u64 idle_limit)
 {
-	u64 previous = __sync_lock_test_and_set(&chain->last, now);
+	u64 previous = exchange(&chain->last, now);
 	s64 interval = now - previous;
 	u64 square;
 
@@ -61,7 +61,7 @@ static __always_inline void account(struct socket_moments *m, struct socket_chai
 				m->square_high += low < square;
 				m->square_low = low;
 			} else {
-				u64 low = __sync_fetch_and_add(&m->square_low, square) + square;
+				u64 low = fetch_add(&m->square_low, square) + square;
 
 				if (low < square)
 					__sync_fetch_and_add(&m->square_high, 1);
@@ -85,8 +85,8 @@ static __always_inline u64 operation_time(const struct socket_state *st, const s
 
 	if (!tp)
 		return bpf_ktime_get_ns();
-	time = tp->tcp_clock_cache;
-	if (direction == TACHO_SEND ? tp->snd_nxt == tp->write_seq : time != st->last_ready)
+	time = FIELD(tp, tcp_clock_cache);
+	if (direction == TACHO_SEND ? FIELD(tp, snd_nxt) == FIELD(tp, write_seq) : time != st->last_ready)
 		return time;
 	return bpf_ktime_get_ns();
 }
@@ -113,7 +113,7 @@ static __always_inline void on_operation(struct sock *sk, int bytes, u32 directi
 		count_loss(TACHO_LOST_STALE_TARGET);
 		return;
 	}
-	tp = bpf_skc_to_tcp_sock(sk);
+	tp = tcp_sock_of(sk);
 	now = operation_time(st, tp, direction);
 	account(&shard->moments[direction], &chains->direction[direction], now, bytes, rules->idle_limit_ns);
 	switch (st->role) {
@@ -172,8 +172,8 @@ static __always_inline void on_data_ready(struct sock *sk)
 			expect_unix_connection(sk, st);
 		return;
 	}
-	tp = bpf_skc_to_tcp_sock(sk);
-	now = tp ? tp->tcp_clock_cache : bpf_ktime_get_ns();
+	tp = tcp_sock_of(sk);
+	now = tp ? FIELD(tp, tcp_clock_cache) : bpf_ktime_get_ns();
 	if (!st->arrival)
 		st->arrival = now;
 	st->last_ready = now;
@@ -184,7 +184,7 @@ static __always_inline void on_data_ready(struct sock *sk)
 	 * request: then the socket's write position has moved since the request was read. The end of the
 	 * stream is no data.
 	 */
-	if (st->turn_read && tp && tp->write_seq == st->write_seq && !(sk->sk_shutdown & RCV_SHUTDOWN))
+	if (st->turn_read && tp && FIELD(tp, write_seq) == st->write_seq && !(FIELD(sk, sk_shutdown) & RCV_SHUTDOWN))
 		st->overlap = true;
 }
 
@@ -194,6 +194,8 @@ int BPF_PROG(socket_data_ready, struct sock *sk)
 	on_data_ready(sk);
 	return 0;
 }
+
+#include "socket_hooks.bpf.h"
 
 static __always_inline void on_state_change(struct sock *sk, int old_state, int new_state)
 {
@@ -210,6 +212,8 @@ static __always_inline void on_state_change(struct sock *sk, int old_state, int 
 		/* A connection's socket begins as a copy of the listening one: that goes to SYN_RECV. */
 		if (new_state == TCP_CLOSE)
 			count_listener(sk, false);
+		else if (new_state == TCP_SYN_RECV)
+			inherit_state(sk);
 		return;
 	}
 	if (new_state == TCP_SYN_SENT) {
@@ -247,17 +251,15 @@ int socket_list_ports(struct bpf_iter__task_file *ctx)
 	struct file *file = ctx->file;
 	struct task_struct *task = ctx->task;
 	struct listening_port key;
-	struct socket *socket;
 	struct sock *sk;
 	u32 one = 1;
 
 	if (!file || !task)
 		return 0;
-	socket = bpf_sock_from_file(file);
-	if (!socket || !socket->sk)
+	sk = sock_of_file(file);
+	if (!sk)
 		return 0;
-	sk = socket->sk;
-	if (!is_tcp(sk) || sk->__sk_common.skc_state != TCP_LISTEN)
+	if (!is_tcp(sk) || FIELD(sk, __sk_common.skc_state) != TCP_LISTEN)
 		return 0;
 	key = port_of(sk);
 	bpf_map_update_elem(&listening_ports, &key, &one, BPF_NOEXIST);
@@ -271,7 +273,6 @@ int socket_adopt(struct bpf_iter__task_file *ctx)
 	struct file *file = ctx->file;
 	struct task_struct *task = ctx->task;
 	struct socket_state *st;
-	struct socket *socket;
 	struct sock *sk;
 	u64 cgroup;
 
@@ -280,12 +281,11 @@ int socket_adopt(struct bpf_iter__task_file *ctx)
 	cgroup = cgroup_of(task);
 	if (surely_unwatched(rules, cgroup))
 		return 0;
-	socket = bpf_sock_from_file(file);
-	if (!socket || !socket->sk)
+	sk = sock_of_file(file);
+	if (!sk)
 		return 0;
-	sk = socket->sk;
 	st = state_of(sk);
 	if (!st || st->generation != rules->generation)
-		bind_by_task(sk, rules, cgroup, task->tgid, TACHO_ROLE_NONE, OLDER_THAN_US);
+		bind_by_task(sk, rules, cgroup, FIELD(task, tgid), TACHO_ROLE_NONE, OLDER_THAN_US);
 	return 0;
 }

@@ -2,7 +2,7 @@
 /* Which target a socket belongs to, and in which role. */
 #pragma once
 
-#include "socket_state.bpf.h"
+#include "socket_storage.bpf.h"
 #include "socket_turns.bpf.h"
 
 /* Below the ephemeral ports (net.ipv4.ip_local_port_range): a datagram socket here was bound on purpose. */
@@ -11,8 +11,8 @@
 static __always_inline struct listening_port port_of(struct sock *sk)
 {
 	struct listening_port key = {
-	    .network = sk->__sk_common.skc_net.net->ns.inum,
-	    .port = sk->__sk_common.skc_num,
+	    .network = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum),
+	    .port = FIELD(sk, __sk_common.skc_num),
 	};
 
 	return key;
@@ -76,9 +76,10 @@ static __always_inline u8 first_operation_role(struct sock *sk, u32 direction)
 	if (direction == TACHO_SEND)
 		return TACHO_ROLE_DATAGRAM_CLIENT;
 	if (direction == TACHO_RECEIVE)
-		return sk->__sk_common.skc_dport ? TACHO_ROLE_DATAGRAM_CLIENT : TACHO_ROLE_DATAGRAM_SERVER;
-	if (direction == OLDER_THAN_US && !sk->__sk_common.skc_dport && sk->__sk_common.skc_num &&
-	    sk->__sk_common.skc_num < FIRST_EPHEMERAL_PORT)
+		return FIELD(sk, __sk_common.skc_dport) ? TACHO_ROLE_DATAGRAM_CLIENT : TACHO_ROLE_DATAGRAM_SERVER;
+	if (direction == OLDER_THAN_US && !FIELD(sk, __sk_common.skc_dport) &&
+	    FIELD(sk, __sk_common.skc_num) &&
+	    FIELD(sk, __sk_common.skc_num) < FIRST_EPHEMERAL_PORT)
 		return TACHO_ROLE_DATAGRAM_SERVER;
 	return TACHO_ROLE_NONE;
 }
@@ -86,7 +87,7 @@ static __always_inline u8 first_operation_role(struct sock *sk, u32 direction)
 static __always_inline bool may_become_datagram_server(struct sock *sk, const struct socket_state *st)
 {
 	return st->role == TACHO_ROLE_DATAGRAM_SERVER ||
-	       (st->role == TACHO_ROLE_NONE && is_udp(sk) && !sk->__sk_common.skc_dport);
+	       (st->role == TACHO_ROLE_NONE && is_udp(sk) && !FIELD(sk, __sk_common.skc_dport));
 }
 
 /* The accepted end of a unix connection has the listening socket's name, the other end as a rule none. */
@@ -95,9 +96,9 @@ static __always_inline u8 unix_role(struct sock *sk)
 	struct unix_sock *self = (struct unix_sock *)sk;
 	struct unix_sock *other;
 
-	if (sk->sk_type != SOCK_STREAM && sk->sk_type != SOCK_SEQPACKET)
+	if (FIELD(sk, sk_type) != SOCK_STREAM && FIELD(sk, sk_type) != SOCK_SEQPACKET)
 		return TACHO_ROLE_OTHER;
-	if (sk->__sk_common.skc_state == TCP_LISTEN)
+	if (FIELD(sk, __sk_common.skc_state) == TCP_LISTEN)
 		return TACHO_ROLE_LISTENER;
 	if (BPF_CORE_READ(self, addr))
 		return TACHO_ROLE_SERVER;
@@ -116,7 +117,7 @@ static __always_inline u8 guess_role(struct sock *sk, u32 direction)
 		return first_operation_role(sk, direction);
 	if (!is_tcp(sk))
 		return TACHO_ROLE_OTHER;
-	if (sk->__sk_common.skc_state == TCP_LISTEN)
+	if (FIELD(sk, __sk_common.skc_state) == TCP_LISTEN)
 		return TACHO_ROLE_LISTENER;
 	key = port_of(sk);
 	return bpf_map_lookup_elem(&listening_ports, &key) ? TACHO_ROLE_SERVER : TACHO_ROLE_CLIENT;
@@ -124,10 +125,10 @@ static __always_inline u8 guess_role(struct sock *sk, u32 direction)
 
 static __always_inline void connect_connection(struct sock *sk, struct socket_state *st)
 {
-	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	struct tcp_sock *tp = tcp_sock_of(sk);
 
 	/* Everything sent so far is answered. */
-	st->write_seq = tp ? tp->write_seq : 0;
+	st->write_seq = tp ? FIELD(tp, write_seq) : 0;
 	st->peer = find_peer_slot(&st->target, sk);
 }
 
@@ -137,7 +138,7 @@ static __always_inline void accept_connection(struct sock *sk, struct socket_sta
 	st->role = TACHO_ROLE_SERVER;
 	st->established = bpf_ktime_get_ns();
 	st->http2 = http2_wish(&st->target);
-	if (!port_is_wanted(&st->target, sk->__sk_common.skc_num))
+	if (!port_is_wanted(&st->target, FIELD(sk, __sk_common.skc_num)))
 		st->role = TACHO_ROLE_IGNORED;
 }
 
@@ -147,7 +148,7 @@ static __always_inline void take_role(struct sock *sk, struct socket_state *st, 
 	st->close_unseen = is_unix(sk);
 	st->http2 = role == TACHO_ROLE_SERVER ? http2_wish(&st->target) : HTTP2_OFF;
 	if ((role == TACHO_ROLE_SERVER || role == TACHO_ROLE_DATAGRAM_SERVER) && !is_unix(sk) &&
-	    !port_is_wanted(&st->target, sk->__sk_common.skc_num))
+	    !port_is_wanted(&st->target, FIELD(sk, __sk_common.skc_num)))
 		st->role = TACHO_ROLE_IGNORED;
 }
 
@@ -167,7 +168,7 @@ static __always_inline struct socket_state *bind_by_task(struct sock *sk, const 
 							 u64 cgroup, u32 tgid, u8 role, u32 direction)
 {
 	struct target_ref *found = find_target(rules, cgroup, tgid);
-	u16 family = sk->__sk_common.skc_family;
+	u16 family = FIELD(sk, __sk_common.skc_family);
 	struct socket_state *st = state_of(sk);
 	struct target_ref target;
 	bool fresh = !st;
@@ -175,7 +176,7 @@ static __always_inline struct socket_state *bind_by_task(struct sock *sk, const 
 	if (!found) {
 		if (st) {
 			count_closed(st, sk);
-			bpf_sk_storage_delete(&socket_states, sk);
+			drop_state(sk);
 		}
 		return NULL;
 	}
@@ -205,7 +206,7 @@ static __always_inline struct socket_state *bind_by_task(struct sock *sk, const 
 	st->owned_by_process =
 	    !cgroup_may_be_watched(rules, cgroup) || !bpf_map_lookup_elem(&cgroup_targets, &cgroup);
 	st->owner = st->owned_by_process ? tgid : cgroup;
-	if (sk->__sk_common.skc_state != TCP_SYN_SENT)
+	if (FIELD(sk, __sk_common.skc_state) != TCP_SYN_SENT)
 		count_opened(st);
 	return st;
 }
@@ -214,7 +215,7 @@ static __always_inline struct socket_state *bind_by_task(struct sock *sk, const 
 static __always_inline void bind_new(struct sock *sk, u8 role)
 {
 	struct target_rules *rules = get_rules();
-	u64 cgroup = bpf_get_current_cgroup_id();
+	u64 cgroup = current_cgroup();
 
 	if (rules && !surely_unwatched(rules, cgroup))
 		bind_by_task(sk, rules, cgroup, current_tgid(), role, DATA_FIRST);
@@ -247,7 +248,7 @@ static __always_inline void expect_unix_connection(struct sock *listener, const 
 	struct unix_connection connection = {.name = unix_name(listener)};
 	u64 key;
 
-	if (!listener->sk_receive_queue.qlen)
+	if (!FIELD(listener, sk_receive_queue.qlen))
 		return;
 	key = (u64)BPF_CORE_READ(listener, sk_receive_queue.prev, sk);
 	connection.state.owner = from->owner;
@@ -291,7 +292,7 @@ static __always_inline struct socket_state *bind_unseen(struct sock *sk)
 	u32 tgid = 0;
 
 	if (is_unix(sk)) {
-		if (sk->__sk_common.skc_state != TCP_LISTEN)
+		if (FIELD(sk, __sk_common.skc_state) != TCP_LISTEN)
 			return take_unix_connection(sk);
 	} else if (!is_udp(sk)) {
 		return NULL;
@@ -299,7 +300,7 @@ static __always_inline struct socket_state *bind_unseen(struct sock *sk)
 	rules = get_rules();
 	if (!rules)
 		return NULL;
-	cgroup = BPF_CORE_READ(sk, sk_cgrp_data.cgroup, kn, id);
+	cgroup = cgroup_of_socket(sk);
 	if (surely_unwatched(rules, cgroup))
 		return NULL;
 	/* Of a listening unix socket: the process that listened. */

@@ -2,7 +2,7 @@
 /* Where the running system call has its data. The hooks run at its end: the arguments still stand. */
 #pragma once
 
-#include "lib/kernel.bpf.h"
+#include "lib/basic.bpf.h"
 
 #if defined(__TARGET_ARCH_x86)
 enum {
@@ -41,7 +41,7 @@ struct call_buffers {
 /* False for calls that we do not know, or that have no buffer (sendfile, io_uring). */
 static __always_inline bool find_call_buffers(struct call_buffers *buffers)
 {
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	struct pt_regs *regs = current_registers();
 	const void *second = (const void *)PT_REGS_PARM2_CORE_SYSCALL(regs);
 	u64 vector[2];
 

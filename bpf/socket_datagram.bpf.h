@@ -29,6 +29,43 @@ struct datagram_state {
 	struct datagram_request requests[DATAGRAM_SLOTS];
 };
 
+#ifdef TACHO_BASIC
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1024);
+	__type(key, u64);
+	__type(value, struct datagram_state);
+} datagram_states SEC(".maps");
+
+/* What a new state begins as: too large for the stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct datagram_state);
+} no_datagrams SEC(".maps");
+
+static __always_inline struct datagram_state *find_datagrams(struct sock *sk)
+{
+	u64 key = (u64)sk;
+	u32 zero = 0;
+	struct datagram_state *ds = bpf_map_lookup_elem(&datagram_states, &key);
+	struct datagram_state *none;
+
+	if (ds)
+		return ds;
+	none = bpf_map_lookup_elem(&no_datagrams, &zero);
+	if (none)
+		bpf_map_update_elem(&datagram_states, &key, none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&datagram_states, &key);
+}
+
+static __always_inline void drop_datagrams(u64 key)
+{
+	bpf_map_delete_elem(&datagram_states, &key);
+}
+#else
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -36,10 +73,15 @@ struct {
 	__type(value, struct datagram_state);
 } datagram_states SEC(".maps");
 
+static __always_inline struct datagram_state *find_datagrams(struct sock *sk)
+{
+	return bpf_sk_storage_get(&datagram_states, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+}
+#endif
+
 static __always_inline struct datagram_state *datagrams_of(struct sock *sk)
 {
-	struct datagram_state *ds =
-	    bpf_sk_storage_get(&datagram_states, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	struct datagram_state *ds = find_datagrams(sk);
 
 	/* Two datagrams may arrive at once: the loser takes what the winner has made. */
 	if (!ds)
@@ -54,7 +96,7 @@ static __always_inline void datagram_arrived(struct sock *sk, u64 now)
 	struct datagram_state *ds = datagrams_of(sk);
 
 	if (ds)
-		ds->arrivals[__sync_fetch_and_add(&ds->arrived, 1) % DATAGRAM_SLOTS] = now;
+		ds->arrivals[fetch_add_u32(&ds->arrived, 1) % DATAGRAM_SLOTS] = now;
 }
 
 static __always_inline bool nothing_to_receive(struct sock *sk)
@@ -76,7 +118,7 @@ static __always_inline u64 take_arrival(struct sock *sk, struct datagram_state *
 		waiting = DATAGRAM_SLOTS;
 	}
 	if (waiting && waiting <= DATAGRAM_SLOTS)
-		arrival = ds->arrivals[__sync_fetch_and_add(&ds->taken, 1) % DATAGRAM_SLOTS];
+		arrival = ds->arrivals[fetch_add_u32(&ds->taken, 1) % DATAGRAM_SLOTS];
 	/* A datagram that was dropped after it had come (a wrong checksum) must not shift all later ones. */
 	if (nothing_to_receive(sk))
 		ds->taken = ds->arrived;
@@ -92,7 +134,7 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sha
 	if (!ds)
 		return;
 	arrival = take_arrival(sk, ds, now);
-	request = &ds->requests[__sync_fetch_and_add(&ds->received, 1) % DATAGRAM_SLOTS];
+	request = &ds->requests[fetch_add_u32(&ds->received, 1) % DATAGRAM_SLOTS];
 	request->arrival = arrival;
 	request->read = now;
 	observe(&shard->queue, elapsed(arrival, now));
@@ -110,7 +152,7 @@ static __always_inline void datagram_sent(struct sock *sk, struct socket_shard *
 		waiting = ds->received - ds->answered;
 		if (!waiting || waiting >= 1U << 31)
 			return;
-		number = __sync_fetch_and_add(&ds->answered, 1);
+		number = fetch_add_u32(&ds->answered, 1);
 		request = &ds->requests[number % DATAGRAM_SLOTS];
 		if (waiting > DATAGRAM_SLOTS) {
 			/* Its times are overwritten. */

@@ -72,6 +72,21 @@ struct http2_state {
 	struct http2_stream streams[HTTP2_STREAMS];
 };
 
+#ifdef TACHO_BASIC
+
+/* Kernels that have no bpf_loop (5.17), or programs that cannot use it: turns count. */
+static __always_inline bool http2_operation(struct socket_state *st, struct sock *sk, struct socket_shard *shard,
+					    u64 now, u32 bytes, u32 direction)
+{
+	return false;
+}
+
+static __always_inline void http2_closed(struct socket_state *st, struct sock *sk, struct socket_shard *shared)
+{
+}
+
+#else
+
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -368,3 +383,5 @@ static __always_inline void http2_closed(struct socket_state *st, struct sock *s
 	add_atomic(&shared->unanswered, h2->open);
 	bpf_sk_storage_delete(&http2_states, sk);
 }
+
+#endif

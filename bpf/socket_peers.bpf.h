@@ -65,13 +65,13 @@ struct {
 static __always_inline void read_internet_address(struct peer_address *peer, struct sock *sk)
 {
 	struct peer_network host = {.prefix_bits = 128};
-	u32 words[4] = {0, 0, bpf_htonl(0xffff), sk->__sk_common.skc_daddr};
+	u32 words[4] = {0, 0, bpf_htonl(0xffff), FIELD(sk, __sk_common.skc_daddr)};
 	u32 *name;
 
-	if (sk->__sk_common.skc_family == AF_INET6)
+	if (FIELD(sk, __sk_common.skc_family) == AF_INET6)
 		BPF_CORE_READ_INTO((struct in6_addr *)words, sk, __sk_common.skc_v6_daddr);
 	__builtin_memcpy(host.address, words, sizeof(words));
-	peer->port = bpf_ntohs(sk->__sk_common.skc_dport);
+	peer->port = bpf_ntohs(FIELD(sk, __sk_common.skc_dport));
 	name = bpf_map_lookup_elem(&peer_networks, &host);
 	if (name) {
 		__builtin_memcpy(peer->address, name, sizeof(*name));
@@ -87,13 +87,13 @@ static __always_inline void read_internet_address(struct peer_address *peer, str
 
 static __always_inline void read_peer(struct peer_address *peer, struct sock *sk)
 {
-	u16 family = sk->__sk_common.skc_family;
+	u16 family = FIELD(sk, __sk_common.skc_family);
 
 	if (family == AF_UNIX) {
 		read_unix_address(peer, sk);
 		return;
 	}
-	if (sk->__sk_common.skc_dport)
+	if (FIELD(sk, __sk_common.skc_dport))
 		read_internet_address(peer, sk);
 }
 
@@ -117,7 +117,7 @@ static __always_inline u32 find_peer_slot(const struct target_ref *target, struc
 		count_loss(TACHO_LOST_PEER_OVERFLOW);
 		return 0;
 	}
-	slot = __sync_fetch_and_add(&chains->peers, 1) + 1;
+	slot = fetch_add_u32(&chains->peers, 1) + 1;
 	dependency = slot <= max_peers ? get_dependency(target, slot) : NULL;
 	if (!dependency || bpf_map_update_elem(&dependency_slots, &key, &slot, BPF_NOEXIST)) {
 		/* Two connections to a new peer at once: the loser's slot stays empty. */

@@ -38,20 +38,23 @@ static __always_inline bool begins_again(const void *buffer, u32 bytes)
 {
 	struct sample *sample;
 	u32 zero = 0, head, word;
+	u64 length = bytes;
 
 	sample = bpf_map_lookup_elem(&pipelining_sample, &zero);
 	if (!sample || bytes < 12)
 		return false;
-	if (bytes > SAMPLE_BYTES)
-		bytes = SAMPLE_BYTES;
-	if (bpf_probe_read_user(sample->bytes, bytes, buffer))
+	/* Kept in one register: verifiers up to 6.1 forget the bound of a copy. */
+	barrier_var(length);
+	if (length > SAMPLE_BYTES)
+		length = SAMPLE_BYTES;
+	if (bpf_probe_read_user(sample->bytes, length, buffer))
 		return false;
 	head = word_at(sample, 0);
 	if ((head & 0xffff) == TLS_RECORD || head == (head & 0xff) * 0x01010101)
 		return false;
 	word = word_at(sample, 1);
 	for (u32 i = 5; i < SAMPLE_BYTES; i++) {
-		if (i >= bytes)
+		if (i >= length)
 			return false;
 		word = word >> 8 | (u32)sample->bytes[i] << 24;
 		if (word == head)

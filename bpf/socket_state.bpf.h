@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lib/accumulate.bpf.h"
+#include "lib/basic.bpf.h"
 #include "lib/loss.bpf.h"
 #include "lib/targets.bpf.h"
 #include "socket.h"
@@ -45,13 +46,6 @@ struct socket_state {
 	u8 sampler;	 /* turns, modulo 256 */
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
-	__type(key, int);
-	__type(value, struct socket_state);
-} socket_states SEC(".maps");
-
 /* By target index; each an array of struct socket_shard, whose shape is set before loading. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
@@ -77,26 +71,6 @@ struct {
 	__type(value, u32);
 } listening_ports SEC(".maps");
 
-static __always_inline struct socket_state *state_of(struct sock *sk)
-{
-	return bpf_sk_storage_get(&socket_states, sk, NULL, 0);
-}
-
-/*
- * A socket's new state, a copy of `from` or zeroes. Where two hooks make it at a time (an answer may arrive
- * on one CPU before the hook of the send has run on another), the second gets what the first has made.
- */
-static __always_inline struct socket_state *make_state(struct sock *sk, struct socket_state *from)
-{
-	struct socket_state *st = bpf_sk_storage_get(&socket_states, sk, from, BPF_SK_STORAGE_GET_F_CREATE);
-
-	if (!st)
-		st = state_of(sk);
-	if (!st)
-		count_loss(TACHO_LOST_SOCKET_STATE);
-	return st;
-}
-
 static __always_inline struct socket_shard *get_shard(const struct target_ref *target, u32 shard)
 {
 	u32 index = target->index;
@@ -119,21 +93,21 @@ static __always_inline struct socket_shard *get_shared_shard(const struct target
 
 static __always_inline bool is_tcp(struct sock *sk)
 {
-	u16 family = sk->__sk_common.skc_family;
+	u16 family = FIELD(sk, __sk_common.skc_family);
 
-	return (family == AF_INET || family == AF_INET6) && sk->sk_protocol == IPPROTO_TCP;
+	return (family == AF_INET || family == AF_INET6) && FIELD(sk, sk_protocol) == IPPROTO_TCP;
 }
 
 static __always_inline bool is_udp(struct sock *sk)
 {
-	u16 family = sk->__sk_common.skc_family;
+	u16 family = FIELD(sk, __sk_common.skc_family);
 
-	return (family == AF_INET || family == AF_INET6) && sk->sk_protocol == IPPROTO_UDP;
+	return (family == AF_INET || family == AF_INET6) && FIELD(sk, sk_protocol) == IPPROTO_UDP;
 }
 
 static __always_inline bool is_unix(struct sock *sk)
 {
-	return sk->__sk_common.skc_family == AF_UNIX;
+	return FIELD(sk, __sk_common.skc_family) == AF_UNIX;
 }
 
 static __always_inline u64 elapsed(u64 from, u64 to)

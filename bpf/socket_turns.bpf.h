@@ -82,7 +82,7 @@ static __always_inline void open_turn(struct socket_state *st, struct socket_sha
 	st->turn_arrival = arrival;
 	st->turn_read = now;
 	st->turn_bytes = 0;
-	st->write_seq = tp ? tp->write_seq : 0;
+	st->write_seq = tp ? FIELD(tp, write_seq) : 0;
 	begin_handshake_turn(st);
 	sample_turn(st, shard, bytes);
 	if (!is_counted_late(st))
@@ -136,7 +136,7 @@ static __always_inline void client_sent(struct socket_state *st, const struct tc
 {
 	st->last_send = now;
 	/* Another thread may have read the answer before this hook of the send has run. */
-	if (!tp || tp->write_seq != st->write_seq)
+	if (!tp || FIELD(tp, write_seq) != st->write_seq)
 		st->call_open = true;
 }
 
@@ -146,11 +146,11 @@ static __always_inline void client_received(struct socket_state *st, const struc
 	struct dependency *dependency;
 
 	st->arrival = 0;
-	if (!st->call_open && (!tp || tp->write_seq == st->write_seq))
+	if (!st->call_open && (!tp || FIELD(tp, write_seq) == st->write_seq))
 		return;
 	st->call_open = false;
 	if (tp)
-		st->write_seq = tp->write_seq;
+		st->write_seq = FIELD(tp, write_seq);
 	dependency = get_dependency(&st->target, st->peer);
 	if (dependency)
 		observe_atomic(&dependency->duration, elapsed(st->last_send, back));

@@ -4,6 +4,7 @@
  * that come and go, listening sockets, processes. These events are rare; they are the only ones that go
  * through a ring buffer.
  */
+#include "lib/basic.bpf.h"
 #include "lib/loss.bpf.h"
 #include "lib/targets.bpf.h"
 
@@ -75,7 +76,7 @@ static __always_inline void inherit_target(struct cgroup *cgrp, u64 id)
 		count_loss(TACHO_LOST_MAP_FULL);
 		return;
 	}
-	__sync_fetch_and_or(&rules->cgroup_filter[bit / 64], 1ULL << (bit % 64));
+	set_bits(&rules->cgroup_filter[bit / 64], 1ULL << (bit % 64));
 }
 
 SEC("tp_btf/cgroup_mkdir")
@@ -163,26 +164,26 @@ SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(target_listener_changed, struct sock *sk, int old_state, int new_state)
 {
 	if (new_state == TCP_LISTEN)
-		send_event(TACHO_LISTENER_OPENED, bpf_get_current_cgroup_id(), current_tgid());
+		send_event(TACHO_LISTENER_OPENED, current_cgroup(), current_tgid());
 	else if (old_state == TCP_LISTEN && new_state == TCP_CLOSE)
-		send_event(TACHO_LISTENER_CLOSED, bpf_get_current_cgroup_id(), current_tgid());
+		send_event(TACHO_LISTENER_CLOSED, current_cgroup(), current_tgid());
 	return 0;
 }
 
 static __always_inline u32 listener_kind(struct sock *sk)
 {
-	u16 family = sk->__sk_common.skc_family;
-	u8 state = sk->__sk_common.skc_state;
+	u16 family = FIELD(sk, __sk_common.skc_family);
+	u8 state = FIELD(sk, __sk_common.skc_state);
 
 	if (family == AF_UNIX)
 		return state == TCP_LISTEN ? TACHO_LISTENER_UNIX : 0;
 	if (family != AF_INET && family != AF_INET6)
 		return 0;
-	if (sk->sk_type == SOCK_STREAM)
+	if (FIELD(sk, sk_type) == SOCK_STREAM)
 		return state == TCP_LISTEN ? TACHO_LISTENER_TCP : 0;
 	/* A datagram socket that has a port and no peer serves whoever writes to it. */
-	if (sk->sk_type == SOCK_DGRAM)
-		return state == TCP_CLOSE && sk->__sk_common.skc_num ? TACHO_LISTENER_UDP : 0;
+	if (FIELD(sk, sk_type) == SOCK_DGRAM)
+		return state == TCP_CLOSE && FIELD(sk, __sk_common.skc_num) ? TACHO_LISTENER_UDP : 0;
 	return 0;
 }
 
@@ -192,24 +193,22 @@ int list_listeners(struct bpf_iter__task_file *ctx)
 	struct task_struct *task = ctx->task;
 	struct file *file = ctx->file;
 	struct listener_record record = {};
-	struct socket *socket;
 	struct sock *sk;
 
 	if (!task || !file)
 		return 0;
-	socket = bpf_sock_from_file(file);
-	if (!socket || !socket->sk)
+	sk = sock_of_file(file);
+	if (!sk)
 		return 0;
-	sk = socket->sk;
 	record.kind = listener_kind(sk);
 	if (!record.kind)
 		return 0;
 	record.cgroup = cgroup_of(task);
 	record.socket = (u64)sk;
-	record.tgid = task->tgid;
-	record.network = sk->__sk_common.skc_net.net->ns.inum;
-	record.family = sk->__sk_common.skc_family;
-	record.port = record.kind == TACHO_LISTENER_UNIX ? 0 : sk->__sk_common.skc_num;
+	record.tgid = FIELD(task, tgid);
+	record.network = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
+	record.family = FIELD(sk, __sk_common.skc_family);
+	record.port = record.kind == TACHO_LISTENER_UNIX ? 0 : FIELD(sk, __sk_common.skc_num);
 	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
 	return 0;
 }

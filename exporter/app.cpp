@@ -61,7 +61,8 @@ Result<void> App::load_probes(bool attach, std::vector<std::unique_ptr<probes::P
     }
     for (const kernel::HookState& hook : (*probe)->object().hooks()) {
       if (!hook.error.empty()) {
-        spdlog::warn("probe {}, hook {}: {} is used; {}", entry.name, hook.hook, hook.method, hook.error);
+        spdlog::log(hook.attached() ? spdlog::level::info : spdlog::level::warn,
+                    "probe {}, hook {}: {} is used; {}", entry.name, hook.hook, hook.method, hook.error);
       }
     }
     probes.push_back(std::move(*probe));
@@ -202,6 +203,14 @@ void App::describe(std::ostream& out) {
     for (const kernel::HookState& hook : object->hooks()) {
       out << "  " << object->name() << "." << hook.hook << ": " << hook.method;
       out << (hook.error.empty() ? "" : "  (" + hook.error + ")") << "\n";
+    }
+  }
+  out << "programs, as the verifier of this kernel has worked through them:\n";
+  for (const kernel::BpfObject* object : scraper_->objects()) {
+    for (const kernel::ProgramStatistics& program : kernel::program_statistics(*object)) {
+      out << "  " << program.program << ": ";
+      // Kernels before 5.16 do not say.
+      out << (program.verified > 0 ? std::to_string(program.verified) + " instructions" : "loaded") << "\n";
     }
   }
   for (const std::string& failed : failed_probes_) {

@@ -127,7 +127,16 @@ struct udp_sock {
 	struct sk_buff_head reader_queue;
 };
 
+struct super_block {
+	unsigned long s_magic;
+};
+
+struct inode {
+	struct super_block *i_sb;
+};
+
 struct file {
+	struct inode *f_inode;
 	void *private_data;
 };
 
@@ -156,6 +165,7 @@ struct css_set {
 };
 
 struct task_struct {
+	void *stack;
 	int pid;
 	int tgid;
 	unsigned int flags;

@@ -75,6 +75,11 @@ static __always_inline u64 cgroup_of(struct task_struct *task)
 	return BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
 }
 
+static __always_inline u64 current_cgroup(void)
+{
+	return bpf_get_current_cgroup_id();
+}
+
 static __always_inline u32 current_tgid(void)
 {
 	return bpf_get_current_pid_tgid() >> 32;

@@ -1,6 +1,7 @@
 #include "kernel/attach_plan.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace tacho::kernel {
 
@@ -8,49 +9,71 @@ const Alternative* AttachPlan::Choice::current() const {
   return alternative < hook->alternatives.size() ? &hook->alternatives[alternative] : nullptr;
 }
 
+std::vector<std::string_view> AttachPlan::Choice::programs() const {
+  std::vector<std::string_view> all;
+  if (const Alternative* used = current()) {
+    all.assign(used->programs.begin(), used->programs.end());
+    std::ranges::copy_if(used->optional, std::back_inserter(all), [this](std::string_view program) {
+      return std::ranges::find(left_out, program) == left_out.end();
+    });
+  }
+  return all;
+}
+
 AttachPlan::AttachPlan(std::span<const Hook> hooks, std::string_view forced) : forced_(forced) {
   for (const Hook& hook : hooks) {
-    choices_.push_back({&hook, 0, {}});
+    choices_.push_back({&hook, 0, {}, {}});
     skip_unwanted(choices_.back());
   }
 }
 
+bool AttachPlan::is_forced(const Alternative& alternative) const {
+  return alternative.method == forced_ || (forced_ == "tracepoint" && alternative.method == "tp_btf");
+}
+
+bool AttachPlan::offers_forced(const Hook& hook) const {
+  return std::ranges::any_of(hook.alternatives, [this](const Alternative& a) { return is_forced(a); });
+}
+
+bool AttachPlan::offers_forced() const {
+  return forced_.empty() ||
+         std::ranges::any_of(choices_, [this](const Choice& choice) { return offers_forced(*choice.hook); });
+}
+
 void AttachPlan::skip_unwanted(Choice& choice) const {
-  if (forced_.empty()) {
-    return;
+  if (forced_.empty() || !offers_forced(*choice.hook)) {
+    return;  // A hook that knows only other ways keeps them.
   }
-  const bool offered =
-      std::ranges::any_of(choice.hook->alternatives, [this](const Alternative& a) { return a.method == forced_; });
-  if (!offered) {
-    return;  // A hook that knows only one way keeps it.
-  }
-  while (choice.current() != nullptr && choice.current()->method != forced_) {
+  while (choice.current() != nullptr && !is_forced(*choice.current())) {
     ++choice.alternative;
   }
 }
 
 bool AttachPlan::uses(std::string_view program) const {
-  return std::ranges::any_of(choices_, [program](const Choice& choice) {
-    const Alternative* current = choice.current();
-    return current != nullptr && std::ranges::find(current->programs, program) != current->programs.end();
-  });
+  const auto all = programs();
+  return std::ranges::find(all, program) != all.end();
 }
 
 std::vector<std::string_view> AttachPlan::programs() const {
   std::vector<std::string_view> all;
   for (const Choice& choice : choices_) {
-    if (const Alternative* current = choice.current()) {
-      all.insert(all.end(), current->programs.begin(), current->programs.end());
-    }
+    const auto used = choice.programs();
+    all.insert(all.end(), used.begin(), used.end());
   }
   return all;
 }
 
-void AttachPlan::reject(std::string_view program, const std::string& why) {
+bool AttachPlan::reject(std::string_view program, const std::string& why) {
   for (Choice& choice : choices_) {
     const Alternative* current = choice.current();
-    if (current == nullptr || std::ranges::find(current->programs, program) == current->programs.end()) {
+    const auto used = choice.programs();
+    if (current == nullptr || std::ranges::find(used, program) == used.end()) {
       continue;
+    }
+    const auto left_out = std::ranges::find(current->optional, program);
+    if (left_out != current->optional.end()) {
+      choice.left_out.push_back(*left_out);
+      return true;
     }
     if (!choice.error.empty()) {
       choice.error += "; ";
@@ -59,6 +82,7 @@ void AttachPlan::reject(std::string_view program, const std::string& why) {
     ++choice.alternative;
     skip_unwanted(choice);
   }
+  return false;
 }
 
 std::vector<HookState> AttachPlan::states() const {

@@ -7,10 +7,12 @@
 
 namespace tacho::kernel {
 
-/// One way to observe an event: a method's name as users see it and the programs that must all load and attach.
+/// One way to observe an event: a method's name as users see it and the programs that it takes.
 struct Alternative {
   std::string_view method;                     ///< "tp_btf", "fentry", "tracepoint", "raw_tracepoint", "kprobe"
-  std::span<const std::string_view> programs;  ///< attached in this order (exits before enters)
+  std::span<const std::string_view> programs;  ///< must all load and attach, in this order (exits before enters)
+  /// Attached afterwards and left out where they cannot be: functions that not every kernel has.
+  std::span<const std::string_view> optional = {};
 };
 
 /// An event that a probe wants to see, with the ways to do so in order of preference.
@@ -30,15 +32,18 @@ struct HookState {
 /// Which alternative of each hook is in use, and moving on when one turns out not to work.
 class AttachPlan {
  public:
-  /// @param forced only this method is tried; empty: all
+  /// @param forced only this method is tried where a hook knows it; "tracepoint" is also "tp_btf"; empty: all
   AttachPlan(std::span<const Hook> hooks, std::string_view forced);
 
   /// Whether the program belongs to an alternative that is in use.
   [[nodiscard]] bool uses(std::string_view program) const;
   /// The programs in use, hook by hook, in the order in which to attach them.
   [[nodiscard]] std::vector<std::string_view> programs() const;
-  /// The alternative that uses the program failed: takes the hook's next one.
-  void reject(std::string_view program, const std::string& why);
+  /// The program failed: leaves it out if it is optional, else takes the next alternative of its hook.
+  /// @return whether it was only left out
+  bool reject(std::string_view program, const std::string& why);
+  /// Whether any hook knows the method that is forced; true if none is.
+  [[nodiscard]] bool offers_forced() const;
 
   [[nodiscard]] std::vector<HookState> states() const;
 
@@ -47,9 +52,14 @@ class AttachPlan {
     const Hook* hook;
     std::size_t alternative;
     std::string error;
+    std::vector<std::string_view> left_out;  ///< optional programs
     [[nodiscard]] const Alternative* current() const;
+    /// Programs of the current alternative that are in use.
+    [[nodiscard]] std::vector<std::string_view> programs() const;
   };
   void skip_unwanted(Choice& choice) const;
+  [[nodiscard]] bool is_forced(const Alternative& alternative) const;
+  [[nodiscard]] bool offers_forced(const Hook& hook) const;
 
   std::string forced_;
   std::vector<Choice> choices_;

@@ -6,12 +6,23 @@
 #include <algorithm>
 
 #include "kernel/bpf_log.h"
+#include "kernel/kernel_types.h"
 
 namespace tacho::kernel {
 namespace {
 
 bool is_iterator(const bpf_program* program) {
   return std::string_view(bpf_program__section_name(program)).starts_with("iter/");
+}
+
+bpf_program* find_program(const bpf_object* object, std::string_view name) {
+  return bpf_object__find_program_by_name(object, std::string(name).c_str());
+}
+
+/// Trampolines only keep a program on its CPU; tracepoints and kprobes also keep others off it.
+bool is_preemptible(const bpf_program* program) {
+  const std::string_view section = program != nullptr ? bpf_program__section_name(program) : "";
+  return section.starts_with("fentry/") || section.starts_with("fexit/");
 }
 
 /// The program that a message of libbpf ("prog 'NAME': …") is about.
@@ -23,6 +34,23 @@ std::string culprit_of(const std::string& message) {
   }
   const auto end = message.find('\'', begin + kMark.size());
   return message.substr(begin + kMark.size(), end - begin - kMark.size());
+}
+
+/// Takes programs out of the plan whose tracepoint or function the kernel does not have. @return whether there were any
+bool reject_absent(const bpf_object* object, AttachPlan& plan, const std::string& btf_path) {
+  bool any = false;
+  bpf_program* program = nullptr;
+  bpf_object__for_each_program(program, object) {
+    if (!plan.uses(bpf_program__name(program))) {
+      continue;
+    }
+    const std::string why = absent_target(bpf_program__section_name(program), btf_path);
+    if (!why.empty()) {
+      plan.reject(bpf_program__name(program), why);
+      any = true;
+    }
+  }
+  return any;
 }
 
 }  // namespace
@@ -129,11 +157,16 @@ bool BpfObject::try_load(const ObjectSource& source, AttachPlan& plan, const Loa
     error = Error::from_errno("cannot open BPF object " + object_name, errno);
     return false;
   }
+  if (reject_absent(object_.get(), plan, options.btf_path)) {
+    return true;
+  }
   bpf_program* program = nullptr;
   bpf_object__for_each_program(program, object_.get()) {
     bpf_program__set_autoload(program, plan.uses(bpf_program__name(program)));
   }
-  ObjectSetup object_setup(object_.get());
+  ObjectSetup object_setup(object_.get(), std::ranges::any_of(plan.programs(), [this](std::string_view name) {
+    return is_preemptible(find_program(object_.get(), name));
+  }));
   if (auto ready = setup(object_setup); !ready) {
     error = ready.error();
     return false;
@@ -157,7 +190,7 @@ bool BpfObject::try_load(const ObjectSource& source, AttachPlan& plan, const Loa
 
 bool BpfObject::try_attach(AttachPlan& plan) {
   for (const std::string_view name : plan.programs()) {
-    const bpf_program* program = bpf_object__find_program_by_name(object_.get(), std::string(name).c_str());
+    const bpf_program* program = find_program(object_.get(), name);
     if (program == nullptr || is_iterator(program)) {
       continue;
     }
@@ -165,8 +198,10 @@ bool BpfObject::try_attach(AttachPlan& plan) {
     bpf_link* link = bpf_program__attach(program);
     if (link == nullptr) {
       const std::string why = log.summary();
-      plan.reject(name, why.empty() ? Error::from_errno("cannot attach", errno).message : why);
-      return false;
+      if (!plan.reject(name, why.empty() ? Error::from_errno("cannot attach", errno).message : why)) {
+        return false;
+      }
+      continue;
     }
     links_.emplace_back(link);
   }
@@ -209,7 +244,7 @@ int BpfObject::map(std::string_view map_name) const {
 }
 
 const bpf_program* BpfObject::program(std::string_view program_name) const {
-  const bpf_program* found = bpf_object__find_program_by_name(object_.get(), std::string(program_name).c_str());
+  const bpf_program* found = find_program(object_.get(), program_name);
   return found != nullptr && bpf_program__fd(found) >= 0 ? found : nullptr;
 }
 

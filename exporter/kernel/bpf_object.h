@@ -26,7 +26,10 @@ struct ObjectSource {
 /// An object that is open and not yet loaded: what must be known before the kernel sees it.
 class ObjectSetup {
  public:
-  explicit ObjectSetup(bpf_object* object) : object_(object) {}
+  ObjectSetup(bpf_object* object, bool preemptible) : object_(object), preemptible_(preemptible) {}
+
+  /// Whether a program that is in use may be interrupted by another one on its CPU.
+  [[nodiscard]] bool preemptible() const { return preemptible_; }
 
   /// Sets a `const volatile` global. The size must be the variable's.
   Result<void> set_constant(std::string_view variable, std::span<const std::byte> value);
@@ -44,6 +47,7 @@ class ObjectSetup {
   Result<bpf_map*> find(std::string_view map);
 
   bpf_object* object_;
+  bool preemptible_;
   std::vector<UniqueFd> templates_;  // of inner maps, needed until the object is loaded
 };
 
@@ -70,6 +74,8 @@ class BpfObject {
 
   [[nodiscard]] std::string_view name() const { return name_; }
   [[nodiscard]] const std::vector<HookState>& hooks() const { return hooks_; }
+  /// Adds a line about something that is no hook of its own, such as where state is kept.
+  void note(HookState state) { hooks_.push_back(std::move(state)); }
   [[nodiscard]] bool attached(std::string_view hook) const;
   /// Descriptor of a map of the object; −1 if there is none.
   [[nodiscard]] int map(std::string_view map_name) const;

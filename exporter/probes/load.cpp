@@ -28,20 +28,19 @@ Result<void> set_up_blocks(kernel::ObjectSetup& setup, std::string_view map, std
   return setup.set_inner_array(map, shard_size, environment.shards.shards());
 }
 
-Result<std::unique_ptr<kernel::BpfObject>> load_object(const kernel::ObjectSource& source,
-                                                       std::span<const kernel::Hook> hooks,
+Result<std::unique_ptr<kernel::BpfObject>> load_object(std::span<const kernel::Variant> variants,
                                                        const config::ProbeSwitch& probe, const Environment& environment,
                                                        const kernel::BpfObject::Setup& own) {
   const kernel::LoadOptions options{.forced_method = std::string(method_name(probe.attach)),
                                     .btf_path = environment.btf_path,
                                     .attach = environment.attach};
-  return kernel::BpfObject::load(source, hooks, options, [&](kernel::ObjectSetup& setup) -> Result<void> {
+  return kernel::load_best(variants, options, [&](kernel::ObjectSetup& setup) -> Result<void> {
     for (const char* map : {"target_rules", "target_settings", "cgroup_targets", "process_targets"}) {
       if (auto done = setup.reuse_map(map, environment.targets->map(map)); !done) {
         return done;
       }
     }
-    if (auto done = kernel::set_shards(setup, environment.shards, false); !done) {
+    if (auto done = kernel::set_shards(setup, environment.shards, setup.preemptible()); !done) {
       return done;
     }
     return own(setup);

@@ -4,14 +4,13 @@
 #include <span>
 #include <string_view>
 
-#include "kernel/bpf_object.h"
+#include "kernel/variants.h"
 #include "probes/probe.h"
 
 namespace tacho::probes {
 
 /// Loads a probe's object with the shared look-up maps and the shard layout.
-Result<std::unique_ptr<kernel::BpfObject>> load_object(const kernel::ObjectSource& source,
-                                                       std::span<const kernel::Hook> hooks,
+Result<std::unique_ptr<kernel::BpfObject>> load_object(std::span<const kernel::Variant> variants,
                                                        const config::ProbeSwitch& probe, const Environment& environment,
                                                        const kernel::BpfObject::Setup& own);
 

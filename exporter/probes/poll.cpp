@@ -1,6 +1,7 @@
 #include "probes/poll.h"
 
 #include <bpf/poll.skel.h>
+#include <bpf/poll_basic.skel.h>
 #include <spdlog/spdlog.h>
 
 #include <numeric>
@@ -24,11 +25,15 @@ constexpr std::array<std::string_view, 14> kClassic{
     "poll_exit_ppoll",        "poll_exit_select",        "poll_exit_pselect6",     "poll_enter_epoll_wait",
     "poll_enter_epoll_pwait", "poll_enter_epoll_pwait2", "poll_enter_poll",        "poll_enter_ppoll",
     "poll_enter_select",      "poll_enter_pselect6"};
+constexpr std::array<std::string_view, 6> kFunctions{"poll_fexit_do_epoll_wait",   "poll_fexit_do_sys_poll",
+                                                     "poll_fexit_core_sys_select", "poll_fentry_do_epoll_wait",
+                                                     "poll_fentry_do_sys_poll",    "poll_fentry_core_sys_select"};
 constexpr std::array<std::string_view, 2> kRaw{"poll_raw_exit", "poll_raw_enter"};
 constexpr std::array<std::string_view, 1> kThreads{"poll_thread_exit"};
 constexpr std::array<std::string_view, 1> kOlder{"poll_adopt"};
 
-constexpr std::array kPollWays{Alternative{"tracepoint", kClassic}, Alternative{"raw_tracepoint", kRaw}};
+constexpr std::array kPollWays{Alternative{"fentry", kFunctions}, Alternative{"tracepoint", kClassic},
+                               Alternative{"raw_tracepoint", kRaw}};
 constexpr std::array kThreadWays{Alternative{"tp_btf", kThreads}};
 constexpr std::array kOlderWays{Alternative{"iterator", kOlder}};
 
@@ -139,12 +144,11 @@ Result<std::unique_ptr<Probe>> load_poll_probe(const config::Config& config, con
         "{}: polls are seen through sys_enter and sys_exit, which costs every system call of the machine ~50 ns",
         tracefs.error().message);
   }
-  std::size_t size = 0;
-  const void* bytes = poll_bpf__elf_bytes(&size);
-  auto object = load_object({"poll", {static_cast<const std::byte*>(bytes), size}}, kHooks, config.probes.poll,
-                            environment, [&environment](kernel::ObjectSetup& setup) {
-                              return set_up_blocks(setup, "poll_blocks", sizeof(poll_shard), environment);
-                            });
+  const std::array variants{kernel::Variant{"task_storage", kernel::source_of("poll", poll_bpf__elf_bytes), kHooks},
+                            kernel::Variant{"hash", kernel::source_of("poll", poll_basic_bpf__elf_bytes), kHooks}};
+  auto object = load_object(variants, config.probes.poll, environment, [&environment](kernel::ObjectSetup& setup) {
+    return set_up_blocks(setup, "poll_blocks", sizeof(poll_shard), environment);
+  });
   if (!object) {
     return std::unexpected(object.error());
   }

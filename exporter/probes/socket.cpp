@@ -2,6 +2,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/socket.skel.h>
+#include <bpf/socket_basic.skel.h>
 
 #include <algorithm>
 #include <array>
@@ -14,30 +15,13 @@
 #include "probes/load.h"
 #include "probes/peers.h"
 #include "probes/socket_decode.h"
+#include "probes/socket_hooks.h"
 #include "probes/target_blocks.h"
 
 namespace tacho::probes {
 namespace {
 
-using kernel::Alternative;
-using kernel::Hook;
-
-constexpr std::array<std::string_view, 1> kSend{"socket_send"};
-constexpr std::array<std::string_view, 1> kReceive{"socket_receive"};
-constexpr std::array<std::string_view, 1> kDataReady{"socket_data_ready"};
-constexpr std::array<std::string_view, 1> kState{"socket_state_change"};
 constexpr std::array<std::string_view, 2> kOlder{"socket_list_ports", "socket_adopt"};
-
-constexpr std::array kSendWays{Alternative{"tp_btf", kSend}};
-constexpr std::array kReceiveWays{Alternative{"tp_btf", kReceive}};
-constexpr std::array kDataReadyWays{Alternative{"tp_btf", kDataReady}};
-constexpr std::array kStateWays{Alternative{"tp_btf", kState}};
-constexpr std::array kOlderWays{Alternative{"iterator", kOlder}};
-
-/// Connections before operations: a socket that is born meanwhile keeps its role.
-constexpr std::array kHooks{Hook{"state_change", kStateWays}, Hook{"data_ready", kDataReadyWays},
-                            Hook{"receive", kReceiveWays}, Hook{"send", kSendWays}, Hook{"older_sockets", kOlderWays}};
-
 constexpr std::array<std::string_view, 2> kBoundedMaps{"listening_ports", "dependency_slots"};
 
 class SocketProbe final : public Probe {
@@ -209,10 +193,11 @@ Result<void> set_up_dependencies(kernel::ObjectSetup& setup, const Environment& 
 }  // namespace
 
 Result<std::unique_ptr<Probe>> load_socket_probe(const config::Config& config, const Environment& environment) {
-  std::size_t size = 0;
-  const void* bytes = socket_bpf__elf_bytes(&size);
   PeerNames names(config.peers);
-  auto object = load_object({"socket", {static_cast<const std::byte*>(bytes), size}}, kHooks, config.probes.socket,
+  const std::array variants{
+      kernel::Variant{"socket_storage", kernel::source_of("socket", socket_bpf__elf_bytes), socket_hooks()},
+      kernel::Variant{"hash", kernel::source_of("socket", socket_basic_bpf__elf_bytes), socket_basic_hooks()}};
+  auto object = load_object(variants, config.probes.socket,
                             environment, [&environment, &names](kernel::ObjectSetup& setup) -> Result<void> {
                               const auto indices = static_cast<std::uint32_t>(environment.indices);
                               if (auto done = setup.set_max_entries("socket_chains", indices); !done) {

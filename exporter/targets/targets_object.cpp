@@ -1,8 +1,11 @@
 #include "targets/targets_object.h"
 
 #include <bpf/targets.skel.h>
+#include <bpf/targets_basic.skel.h>
 
 #include <array>
+
+#include "kernel/variants.h"
 
 namespace tacho::targets {
 namespace {
@@ -28,12 +31,11 @@ constexpr std::array kHooks{Hook{"cgroups", kCgroupWays}, Hook{"processes", kPro
 
 Result<std::unique_ptr<kernel::BpfObject>> load_targets_object(std::size_t indices,
                                                                const kernel::LoadOptions& options) {
-  std::size_t size = 0;
-  const void* bytes = targets_bpf__elf_bytes(&size);
-  return kernel::BpfObject::load({"targets", {static_cast<const std::byte*>(bytes), size}}, kHooks, options,
-                                 [indices](kernel::ObjectSetup& setup) {
-                                   return setup.set_max_entries("target_settings", static_cast<std::uint32_t>(indices));
-                                 });
+  const std::array variants{kernel::Variant{"atomic", kernel::source_of("targets", targets_bpf__elf_bytes), kHooks},
+                            kernel::Variant{"basic", kernel::source_of("targets", targets_basic_bpf__elf_bytes), kHooks}};
+  return kernel::load_best(variants, options, [indices](kernel::ObjectSetup& setup) {
+    return setup.set_max_entries("target_settings", static_cast<std::uint32_t>(indices));
+  });
 }
 
 }  // namespace tacho::targets

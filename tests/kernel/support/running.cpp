@@ -3,6 +3,9 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <string_view>
 
 namespace tacho::kernel_test {
 namespace {
@@ -14,10 +17,25 @@ std::unique_ptr<Running>& shared_slot() {
   return running;
 }
 
+/// The matrix (tests/matrix) runs these tests with one attach method after the other.
+config::Config with_forced_method(config::Config config) {
+  const std::map<std::string_view, config::Attach> methods{{"auto", config::Attach::automatic},
+                                                           {"tracepoint", config::Attach::tracepoint},
+                                                           {"fentry", config::Attach::fentry},
+                                                           {"kprobe", config::Attach::kprobe},
+                                                           {"raw_tracepoint", config::Attach::raw_tracepoint}};
+  if (const char* method = std::getenv("TACHO_TEST_ATTACH")) {
+    for (config::ProbeSwitch* probe : {&config.probes.socket, &config.probes.poll}) {
+      probe->attach = probe->attach == config::Attach::automatic ? methods.at(method) : probe->attach;
+    }
+  }
+  return config;
+}
+
 }  // namespace
 
 Running::Running(const config::Config& config) {
-  auto app = App::start(Cli{}, config, true);
+  auto app = App::start(Cli{}, with_forced_method(config), true);
   INFO((app ? "" : app.error().message));
   REQUIRE(app);
   app_ = std::move(*app);

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * What kernels and hooks can do differs. The programs are compiled twice.
+ *
+ * The full variant follows pointers that the verifier knows, keeps state in the storage of sockets and tasks
+ * and uses atomics that return the old value: Linux 5.13 and later, in BTF tracepoints, fentry and fexit.
+ * With TACHO_BASIC defined, for Linux 5.10 and for kprobes everywhere:
+ *   - members are read by bpf_probe_read_kernel (+10 ns each),
+ *   - state is in hash maps (a look-up 5 ns instead of 3, making and dropping one 72 ns),
+ *   - old values are read before they are changed: with two CPUs at once in the same place a sum of intervals
+ *     can be off by one, and two datagrams can take one slot.
+ */
+#pragma once
+
+#include "lib/kernel.bpf.h"
+
+#ifdef TACHO_BASIC
+
+#define FIELD(pointer, member) BPF_CORE_READ(pointer, member)
+
+static __always_inline u64 exchange(u64 *place, u64 value)
+{
+	u64 old = *(volatile u64 *)place;
+
+	*(volatile u64 *)place = value;
+	return old;
+}
+
+static __always_inline u64 fetch_add(u64 *place, u64 value)
+{
+	u64 old = *(volatile u64 *)place;
+
+	__sync_fetch_and_add(place, value);
+	return old;
+}
+
+static __always_inline u32 fetch_add_u32(u32 *place, u32 value)
+{
+	u32 old = *(volatile u32 *)place;
+
+	__sync_fetch_and_add(place, value);
+	return old;
+}
+
+static __always_inline void set_bits(u64 *place, u64 bits)
+{
+	*(volatile u64 *)place |= bits;
+}
+
+/* bpf_get_current_task_btf and bpf_task_pt_regs: Linux 5.11, 5.15. */
+static __always_inline struct task_struct *current_task(void)
+{
+	return (struct task_struct *)bpf_get_current_task();
+}
+
+/* THREAD_SIZE of both architectures, without KASAN; the registers are at the end of the stack. */
+#define KERNEL_STACK_BYTES 16384
+
+static __always_inline struct pt_regs *task_registers(struct task_struct *task)
+{
+	return (struct pt_regs *)(FIELD(task, stack) + KERNEL_STACK_BYTES -
+				  bpf_core_type_size(struct pt_regs));
+}
+
+static __always_inline struct pt_regs *current_registers(void)
+{
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
+		return (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	return task_registers(current_task());
+}
+
+/* include/uapi/linux/magic.h */
+#define SOCKFS_MAGIC 0x534F434B
+
+/* bpf_sock_from_file: Linux 5.11. */
+static __always_inline struct sock *sock_of_file(struct file *file)
+{
+	struct socket *socket;
+
+	if (BPF_CORE_READ(file, f_inode, i_sb, s_magic) != SOCKFS_MAGIC)
+		return NULL;
+	socket = FIELD(file, private_data);
+	return socket ? FIELD(socket, sk) : NULL;
+}
+
+#else
+
+#define FIELD(pointer, member) ((pointer)->member)
+
+static __always_inline u64 exchange(u64 *place, u64 value)
+{
+	return __sync_lock_test_and_set(place, value);
+}
+
+static __always_inline u64 fetch_add(u64 *place, u64 value)
+{
+	return __sync_fetch_and_add(place, value);
+}
+
+static __always_inline u32 fetch_add_u32(u32 *place, u32 value)
+{
+	return __sync_fetch_and_add(place, value);
+}
+
+static __always_inline void set_bits(u64 *place, u64 bits)
+{
+	__sync_fetch_and_or(place, bits);
+}
+
+static __always_inline struct task_struct *current_task(void)
+{
+	return bpf_get_current_task_btf();
+}
+
+static __always_inline struct pt_regs *task_registers(struct task_struct *task)
+{
+	return (struct pt_regs *)bpf_task_pt_regs(task);
+}
+
+static __always_inline struct pt_regs *current_registers(void)
+{
+	return task_registers(current_task());
+}
+
+static __always_inline struct sock *sock_of_file(struct file *file)
+{
+	struct socket *socket = bpf_sock_from_file(file);
+
+	return socket ? socket->sk : NULL;
+}
+
+#endif
+
+/* task_struct::state was renamed in Linux 5.14 (2f064a59a11f). */
+struct task_struct___before_5_14 {
+	long state;
+} __attribute__((preserve_access_index));
+
+static __always_inline bool is_interruptible(struct task_struct *task)
+{
+	long state;
+
+	if (bpf_core_field_exists(struct task_struct, __state))
+		state = BPF_CORE_READ(task, __state);
+	else
+		state = BPF_CORE_READ((struct task_struct___before_5_14 *)task, state);
+	return state & TASK_INTERRUPTIBLE;
+}

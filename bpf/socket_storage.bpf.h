@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Where the state of a socket is: in its own storage, or in a hash by its address (lib/basic.bpf.h). */
+#pragma once
+
+#include "socket_state.bpf.h"
+
+#ifdef TACHO_BASIC
+
+/* Entries are freed with their sockets (hook `socket_gone`). */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, u64);
+	__type(value, struct socket_state);
+} socket_states SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct socket_state);
+} no_socket_state SEC(".maps");
+
+static __always_inline struct socket_state *state_of(struct sock *sk)
+{
+	u64 key = (u64)sk;
+
+	return bpf_map_lookup_elem(&socket_states, &key);
+}
+
+static __always_inline struct socket_state *new_state(struct sock *sk, const struct socket_state *initial)
+{
+	u64 key = (u64)sk;
+	u32 zero = 0;
+
+	if (!initial)
+		initial = bpf_map_lookup_elem(&no_socket_state, &zero);
+	if (initial)
+		bpf_map_update_elem(&socket_states, &key, initial, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&socket_states, &key);
+}
+
+static __always_inline void drop_state(struct sock *sk)
+{
+	u64 key = (u64)sk;
+
+	bpf_map_delete_elem(&socket_states, &key);
+}
+
+/* The listening socket that this CPU makes a connection's socket of (inet_csk_clone_lock, bottom halves off). */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} cloned_socket SEC(".maps");
+
+static __always_inline void note_clone(struct sock *listener)
+{
+	u32 zero = 0;
+	u64 *cloned = bpf_map_lookup_elem(&cloned_socket, &zero);
+
+	if (cloned)
+		*cloned = (u64)listener;
+}
+
+/* What BPF_F_CLONE does for socket storage. */
+static __always_inline void inherit_state(struct sock *child)
+{
+	u32 zero = 0;
+	u64 *cloned = bpf_map_lookup_elem(&cloned_socket, &zero);
+	struct socket_state *state;
+
+	if (!cloned || !*cloned)
+		return;
+	state = bpf_map_lookup_elem(&socket_states, cloned);
+	*cloned = 0;
+	if (state)
+		new_state(child, state);
+}
+
+/* bpf_skc_to_tcp_sock is for pointers that the verifier knows. */
+static __always_inline struct tcp_sock *tcp_sock_of(struct sock *sk)
+{
+	return is_tcp(sk) ? (struct tcp_sock *)sk : NULL;
+}
+
+#else
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
+	__type(key, int);
+	__type(value, struct socket_state);
+} socket_states SEC(".maps");
+
+static __always_inline struct socket_state *state_of(struct sock *sk)
+{
+	return bpf_sk_storage_get(&socket_states, sk, NULL, 0);
+}
+
+static __always_inline struct socket_state *new_state(struct sock *sk, struct socket_state *initial)
+{
+	return bpf_sk_storage_get(&socket_states, sk, initial, BPF_SK_STORAGE_GET_F_CREATE);
+}
+
+static __always_inline void drop_state(struct sock *sk)
+{
+	bpf_sk_storage_delete(&socket_states, sk);
+}
+
+static __always_inline void inherit_state(struct sock *child)
+{
+}
+
+static __always_inline struct tcp_sock *tcp_sock_of(struct sock *sk)
+{
+	return bpf_skc_to_tcp_sock(sk);
+}
+
+#endif
+
+/*
+ * A socket's new state, a copy of `from` or zeroes. Where two hooks make it at a time (an answer may arrive
+ * on one CPU before the hook of the send has run on another), the second gets what the first has made.
+ */
+static __always_inline struct socket_state *make_state(struct sock *sk, struct socket_state *from)
+{
+	struct socket_state *st = new_state(sk, from);
+
+	if (!st)
+		st = state_of(sk);
+	if (!st)
+		count_loss(TACHO_LOST_SOCKET_STATE);
+	return st;
+}
+
+/* struct sock_cgroup_data held a tagged pointer until Linux 5.15 (8520e224f547). */
+struct sock_cgroup_data___before_5_15 {
+	u64 val;
+} __attribute__((preserve_access_index));
+
+struct sock___before_5_15 {
+	struct sock_cgroup_data___before_5_15 sk_cgrp_data;
+} __attribute__((preserve_access_index));
+
+/* Id of the cgroup that the socket was made in; 0 if it is not known. */
+static __always_inline u64 cgroup_of_socket(struct sock *sk)
+{
+	struct cgroup *cgroup;
+	u64 value;
+
+	if (bpf_core_field_exists(struct sock_cgroup_data, cgroup))
+		return BPF_CORE_READ(sk, sk_cgrp_data.cgroup, kn, id);
+	value = BPF_CORE_READ((struct sock___before_5_15 *)sk, sk_cgrp_data.val);
+	if (value & 1)
+		return 0;
+	cgroup = (struct cgroup *)(value & ~3ULL);
+	return cgroup ? BPF_CORE_READ(cgroup, kn, id) : 0;
+}

@@ -1,0 +1,52 @@
+#include "kernel/kernel_types.h"
+
+#include <bpf/btf.h>
+#include <unistd.h>
+
+#include <map>
+#include <memory>
+
+namespace tacho::kernel {
+namespace {
+
+struct BtfDeleter {
+  void operator()(btf* types) const { btf__free(types); }
+};
+
+/// Read once in a process: a kernel's types are five megabytes.
+const btf* types_of(const std::string& path) {
+  static std::map<std::string, std::unique_ptr<btf, BtfDeleter>> known;
+  const auto found = known.find(path);
+  if (found != known.end()) {
+    return found->second.get();
+  }
+  std::unique_ptr<btf, BtfDeleter> types(path.empty() ? btf__load_vmlinux_btf() : btf__parse(path.c_str(), nullptr));
+  return known.emplace(path, std::move(types)).first->second.get();
+}
+
+/// Families of sockets may be modules, whose types are apart.
+bool may_be_in_module() {
+  return ::access("/sys/kernel/btf/unix", F_OK) == 0 || ::access("/sys/kernel/btf/ipv6", F_OK) == 0;
+}
+
+}  // namespace
+
+std::string absent_target(std::string_view section, const std::string& btf_path) {
+  const auto slash = section.find('/');
+  const std::string_view kind = section.substr(0, slash);
+  const std::string target(slash == std::string_view::npos ? "" : section.substr(slash + 1));
+  const btf* types = kind == "tp_btf" || kind == "fentry" || kind == "fexit" ? types_of(btf_path) : nullptr;
+  if (types == nullptr) {
+    return {};
+  }
+  if (kind == "tp_btf") {
+    return btf__find_by_name_kind(types, ("btf_trace_" + target).c_str(), BTF_KIND_TYPEDEF) < 0
+               ? "this kernel has no tracepoint " + target
+               : "";
+  }
+  return btf__find_by_name_kind(types, target.c_str(), BTF_KIND_FUNC) < 0 && !may_be_in_module()
+             ? "this kernel has no function " + target
+             : "";
+}
+
+}  // namespace tacho::kernel

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace tacho::kernel {
+
+/// Why a program cannot be attached, as far as the kernel's type information tells: its section names a tracepoint or
+/// function that the kernel does not have. Saves a try, which may take the verifier milliseconds, and gives a clear
+/// reason whatever the privileges are.
+/// @param section such as "tp_btf/sock_send_length", "fexit/inet_sendpage"
+/// @param btf_path kernel BTF file; empty: the running kernel's own
+/// @return empty if it may exist: found, or kept in a module, or of a kind that types do not tell
+std::string absent_target(std::string_view section, const std::string& btf_path);
+
+}  // namespace tacho::kernel

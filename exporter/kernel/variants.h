@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "kernel/bpf_object.h"
+
+namespace tacho::kernel {
+
+/// One of several compilations of the same programs, for kernels and hooks that can do more or less.
+struct Variant {
+  std::string_view name;  ///< how state is kept, as users see it
+  ObjectSource source;
+  std::span<const Hook> hooks;
+};
+
+/// The bytes that a skeleton header embeds.
+inline ObjectSource source_of(std::string_view name, const void* (*elf_bytes)(std::size_t*)) {
+  std::size_t size = 0;
+  const auto* bytes = static_cast<const std::byte*>(elf_bytes(&size));
+  return {name, {bytes, size}};
+}
+
+/// Loads the first variant that sees all its events; if none does, the one that misses the fewest. Which one it is
+/// becomes the method of a hook "state". Variants in which no hook knows a forced method are passed over.
+/// @return an error that names what every variant lacks, if none can be used
+Result<std::unique_ptr<BpfObject>> load_best(std::span<const Variant> variants, const LoadOptions& options,
+                                             const BpfObject::Setup& setup);
+
+}  // namespace tacho::kernel

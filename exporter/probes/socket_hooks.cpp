@@ -1,0 +1,93 @@
+#include "probes/socket_hooks.h"
+
+#include <array>
+#include <string_view>
+
+namespace tacho::probes {
+namespace {
+
+using kernel::Alternative;
+using kernel::Hook;
+using Names = std::string_view;
+
+constexpr std::array<Names, 1> kSend{"socket_send"};
+constexpr std::array<Names, 1> kReceive{"socket_receive"};
+constexpr std::array<Names, 1> kDataReady{"socket_data_ready"};
+constexpr std::array<Names, 1> kState{"socket_state_change"};
+constexpr std::array<Names, 2> kOlder{"socket_list_ports", "socket_adopt"};
+
+constexpr std::array<Names, 1> kFexitSend{"socket_fexit_inet_sendmsg"};
+constexpr std::array<Names, 5> kFexitSendMore{"socket_fexit_inet6_sendmsg", "socket_fexit_unix_stream_sendmsg",
+                                              "socket_fexit_unix_dgram_sendmsg", "socket_fexit_inet_sendpage",
+                                              "socket_fexit_unix_stream_sendpage"};
+constexpr std::array<Names, 1> kFexitReceive{"socket_fexit_inet_recvmsg"};
+constexpr std::array<Names, 5> kFexitReceiveMore{"socket_fexit_inet6_recvmsg", "socket_fexit_unix_stream_recvmsg",
+                                                 "socket_fexit_unix_dgram_recvmsg", "socket_fexit_tcp_splice_read",
+                                                 "socket_fexit_unix_stream_splice_read"};
+/// Receives that the tracepoint does not see.
+constexpr std::array<Names, 2> kSplice{"socket_fexit_tcp_splice_read", "socket_fexit_unix_stream_splice_read"};
+constexpr std::array<Names, 1> kFentryDataReady{"socket_fentry_data_ready"};
+constexpr std::array<Names, 1> kFentryClone{"socket_fentry_clone"};
+constexpr std::array<Names, 1> kFentryGone{"socket_fentry_inet_gone"};
+constexpr std::array<Names, 1> kFentryGoneMore{"socket_fentry_unix_gone"};
+
+constexpr std::array<Names, 2> kKprobeSend{"socket_kretprobe_inet_sendmsg", "socket_kprobe_inet_sendmsg"};
+constexpr std::array<Names, 10> kKprobeSendMore{
+    "socket_kretprobe_inet6_sendmsg",        "socket_kprobe_inet6_sendmsg",
+    "socket_kretprobe_unix_stream_sendmsg",  "socket_kprobe_unix_stream_sendmsg",
+    "socket_kretprobe_unix_dgram_sendmsg",   "socket_kprobe_unix_dgram_sendmsg",
+    "socket_kretprobe_inet_sendpage",        "socket_kprobe_inet_sendpage",
+    "socket_kretprobe_unix_stream_sendpage", "socket_kprobe_unix_stream_sendpage"};
+constexpr std::array<Names, 2> kKprobeReceive{"socket_kretprobe_inet_recvmsg", "socket_kprobe_inet_recvmsg"};
+constexpr std::array<Names, 10> kKprobeReceiveMore{
+    "socket_kretprobe_inet6_recvmsg",           "socket_kprobe_inet6_recvmsg",
+    "socket_kretprobe_unix_stream_recvmsg",     "socket_kprobe_unix_stream_recvmsg",
+    "socket_kretprobe_unix_dgram_recvmsg",      "socket_kprobe_unix_dgram_recvmsg",
+    "socket_kretprobe_tcp_splice_read",         "socket_kprobe_tcp_splice_read",
+    "socket_kretprobe_unix_stream_splice_read", "socket_kprobe_unix_stream_splice_read"};
+constexpr std::array<Names, 1> kKprobeDataReady{"socket_kprobe_data_ready"};
+constexpr std::array<Names, 1> kKprobeClone{"socket_kprobe_clone"};
+constexpr std::array<Names, 1> kKprobeGone{"socket_kprobe_inet_gone"};
+constexpr std::array<Names, 1> kKprobeGoneMore{"socket_kprobe_unix_gone"};
+
+constexpr Alternative kTpSend{"tp_btf", kSend};
+constexpr Alternative kTpReceive{"tp_btf", kReceive, kSplice};
+constexpr Alternative kTpDataReady{"tp_btf", kDataReady};
+constexpr Alternative kFunctionSend{"fentry", kFexitSend, kFexitSendMore};
+constexpr Alternative kFunctionReceive{"fentry", kFexitReceive, kFexitReceiveMore};
+constexpr Alternative kFunctionDataReady{"fentry", kFentryDataReady};
+
+constexpr std::array kStateWays{Alternative{"tp_btf", kState}};
+constexpr std::array kOlderWays{Alternative{"iterator", kOlder}};
+constexpr std::array kSendWays{kTpSend, kFunctionSend};
+constexpr std::array kReceiveWays{kTpReceive, kFunctionReceive};
+constexpr std::array kDataReadyWays{kTpDataReady, kFunctionDataReady};
+
+/// Connections before operations: a socket that is born meanwhile keeps its role.
+constexpr std::array kHooks{Hook{"state_change", kStateWays}, Hook{"data_ready", kDataReadyWays},
+                            Hook{"receive", kReceiveWays}, Hook{"send", kSendWays}, Hook{"older_sockets", kOlderWays}};
+
+constexpr std::array kGoneWays{Alternative{"fentry", kFentryGone, kFentryGoneMore},
+                               Alternative{"kprobe", kKprobeGone, kKprobeGoneMore}};
+constexpr std::array kCloneWays{Alternative{"fentry", kFentryClone}, Alternative{"kprobe", kKprobeClone}};
+constexpr std::array kBasicSendWays{kTpSend, kFunctionSend, Alternative{"kprobe", kKprobeSend, kKprobeSendMore}};
+constexpr std::array kBasicReceiveWays{kTpReceive, kFunctionReceive,
+                                       Alternative{"kprobe", kKprobeReceive, kKprobeReceiveMore}};
+constexpr std::array kBasicDataReadyWays{kTpDataReady, kFunctionDataReady, Alternative{"kprobe", kKprobeDataReady}};
+
+constexpr std::array kBasicHooks{Hook{"socket_gone", kGoneWays},      Hook{"clone", kCloneWays},
+                                 Hook{"state_change", kStateWays},    Hook{"data_ready", kBasicDataReadyWays},
+                                 Hook{"receive", kBasicReceiveWays},  Hook{"send", kBasicSendWays},
+                                 Hook{"older_sockets", kOlderWays}};
+
+}  // namespace
+
+std::span<const kernel::Hook> socket_hooks() {
+  return kHooks;
+}
+
+std::span<const kernel::Hook> socket_basic_hooks() {
+  return kBasicHooks;
+}
+
+}  // namespace tacho::probes

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <span>
+
+#include "kernel/attach_plan.h"
+
+namespace tacho::probes {
+
+/// The events of bpf/socket.bpf.c, with state in the sockets' own storage.
+std::span<const kernel::Hook> socket_hooks();
+
+/// The same with state in a hash (TACHO_BASIC): kprobes can use it, and the ends of sockets must be seen.
+std::span<const kernel::Hook> socket_basic_hooks();
+
+}  // namespace tacho::probes

@@ -1,0 +1,118 @@
+# shellcheck shell=sh
+# What a job consists of. Every step prints "@@result NAME ok|failed DETAIL", and reasons before it.
+
+# kernel_step METHOD [FILTER…]: the kernel tests, with this attach method forced ("auto": none).
+kernel_step() {
+  method=$1
+  shift
+  {
+    TACHO_TEST_ATTACH=$method /work/kernel_tests -d yes "$@" 2>&1
+    echo $? >/tmp/status
+  } | while IFS= read -r line; do
+    echo "@@test $line"
+  done
+  echo "@@result kernel $(cat /tmp/status)"
+}
+
+# The programs that were verified, and the hooks that are in use: "@@plan …", "@@program NAME INSTRUCTIONS".
+plan_step() {
+  write_config "$1" "cgroup: /e2e"
+  /work/tacho plan --config.file=/tmp/tacho.yaml >/tmp/log 2>&1
+  status=$?
+  sed 's/^/@@plan /' /tmp/log
+  echo "@@result plan $status"
+}
+
+write_config() {
+  cat >/tmp/tacho.yaml <<END
+targets: [{name: t, $2}]
+probes: {socket: {attach: $1}, poll: {attach: $1}}
+END
+}
+
+# e2e METHOD SELECTOR NAME CLIENT… : tacho watches what the selector names; the server is already running in there.
+value_of() {
+  wget -q -O - http://127.0.0.1:9435/metrics 2>/dev/null | sed -n "s/^tacho_$1{target=\"t\"[^}]*} //p" | head -n 1
+}
+
+# wait_for SECONDS COMMAND…: polls, since nothing announces it to a shell.
+wait_for() {
+  left=$(($1 * 10))
+  shift
+  until "$@"; do
+    left=$((left - 1))
+    [ "$left" -gt 0 ] || return 1
+    usleep 100000
+  done
+}
+
+serves() {
+  [ -n "$(value_of requests_total)" ]
+}
+
+counts() {
+  [ "$(value_of requests_total)" = "$1" ]
+}
+
+# with_tacho METHOD SELECTOR: starts it and waits until the target is there.
+with_tacho() {
+  write_config "$1" "$2"
+  # shellcheck disable=SC2086 # the words of a prefix
+  $tacho_prefix /work/tacho --config.file=/tmp/tacho.yaml --web.listen-address=127.0.0.1:9435 >/tmp/tacho.log 2>&1 &
+  tacho=$!
+  wait_for 60 serves || sed 's/^/@@log /' /tmp/tacho.log
+}
+
+# verdict NAME EXPECTED: did tacho count exactly so many requests? Ends it.
+verdict() {
+  if wait_for 10 counts "$2"; then
+    echo "@@result $1 0"
+  else
+    echo "@@log $1: $2 requests were sent, tacho counted $(value_of requests_total)"
+    sed 's/^/@@log /' /tmp/tacho.log
+    echo "@@result $1 1"
+  fi
+  kill "$tacho" 2>/dev/null
+  wait "$tacho"
+}
+
+# in_group NAME COMMAND…: runs it in a cgroup of its own, in every hierarchy that is there.
+in_group() {
+  (
+    for mount in /sys/fs/cgroup /sys/fs/cgroup/*; do
+      [ -e "$mount/cgroup.procs" ] || continue
+      case $mount in /sys/fs/cgroup/*) [ ! -e /sys/fs/cgroup/cgroup.procs ] || continue ;; esac
+      mkdir -p "$mount/$1"
+      sh -c 'echo $PPID' >"$mount/$1/cgroup.procs"
+    done
+    shift
+    exec "$@"
+  )
+}
+
+# exact_step METHOD SELECTOR NAME ADDRESS: the exact server and client over one kind of socket.
+exact_step() {
+  in_group e2e /work/exact_server --listen="$4" --mode=epoll >/tmp/server.log 2>&1 &
+  server=$!
+  wait_for 20 grep -q listening /tmp/server.log
+  with_tacho "$1" "$2"
+  /work/exact_client --connect="$(sed -n 's/^listening //p' /tmp/server.log)" --requests=1009 --connections=7 \
+    --requests-per-connection=50 >/tmp/client.log 2>&1 || sed 's/^/@@log /' /tmp/client.log
+  verdict "$3" 1009
+  kill "$server"
+  wait "$server"
+}
+
+# redis_step METHOD SELECTOR NAME: redis-benchmark asks CONFIG GET twice before its requests, in one or two turns.
+redis_step() {
+  in_group e2e /work/redis-server --port 6379 --save '' --appendonly no --dir /tmp >/tmp/server.log 2>&1 &
+  server=$!
+  wait_for 20 grep -q 'Ready to accept' /tmp/server.log
+  with_tacho "$1" "$2"
+  /work/redis-benchmark -p 6379 -n 2003 -c 5 -t get >/tmp/client.log 2>&1 || sed 's/^/@@log /' /tmp/client.log
+  expected=2004
+  counts 2005 && expected=2005
+  verdict "$3" "$expected"
+  kill "$server"
+  wait "$server"
+}

@@ -1,0 +1,80 @@
+"""What is booted: a row of the table each, with what the row must show."""
+
+from dataclasses import dataclass
+
+from matrix.kernels import KERNELS, Kernel
+
+SELECTOR = "cgroup: /e2e"
+
+
+@dataclass(frozen=True)
+class Row:
+    kernel: Kernel
+    method: str  # forced; "auto": none is
+    uses: str  # the method that must turn out to be in use for sends and receives
+    cgroups: str = "v2"  # "hybrid", "v1"
+    unprivileged: bool = False  # uid 65534 with CAP_BPF and CAP_PERFMON only
+    kernel_tests: bool = True
+    long: bool = False  # left out of the short form
+
+    @property
+    def name(self) -> str:
+        words = [f"{self.kernel.name} {self.kernel.machine}", self.method]
+        if self.cgroups != "v2":
+            words.append(f"cgroup {self.cgroups}")
+        if self.unprivileged:
+            words.append("CAP_BPF, CAP_PERFMON")
+        return ", ".join(words)
+
+    @property
+    def steps(self) -> list[str]:
+        """Names of the results that the row must bring."""
+        real = [] if self.kernel.machine == "arm64" else ["redis"]
+        return ["plan", *(["kernel"] if self.kernel_tests else []), "tcp", "tcp6", "unix", *real]
+
+    @property
+    def state(self) -> str:
+        """How the socket probe must keep its state: kprobes and 5.10 know only hash maps."""
+        return "hash" if "kprobe" in (self.method, self.uses) or self.kernel.name == "5.10" else "socket_storage"
+
+    @property
+    def left_out(self) -> str:
+        """A filter of Catch's: what the row's kernel and method cannot do, as README says."""
+        return "'~*HTTP/2*'" if self.state == "hash" else ""
+
+    def job(self) -> str:
+        prefix = "setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all,+bpf,+perfmon --ambient-caps=-all,+bpf,+perfmon"
+        lines = [f"tacho_prefix='{prefix}'" if self.unprivileged else "tacho_prefix="]
+        lines.append(f"plan_step {self.method}")
+        for name, address in (("tcp", "127.0.0.1:0"), ("tcp6", "[::1]:0"), ("unix", "unix:/tmp/socket")):
+            lines.append(f"exact_step {self.method} '{SELECTOR}' {name} '{address}'")
+        if "redis" in self.steps:
+            lines.append(f"redis_step {self.method} '{SELECTOR}' redis")
+        if self.kernel_tests:
+            lines.append(f"kernel_step {self.method} {self.left_out}".rstrip())
+        return "\n".join(lines) + "\n"
+
+
+def rows() -> list[Row]:
+    kernels = {(kernel.name, kernel.machine): kernel for kernel in KERNELS}
+    all_rows = []
+    # The best method of each kernel, then the others that it has.
+    offered = {
+        ("5.10", "amd64"): ["fentry", "kprobe"],
+        ("6.1", "amd64"): ["fentry", "kprobe"],
+        ("6.12", "amd64"): ["tp_btf", "fentry", "kprobe"],
+        ("sid", "amd64"): ["tp_btf", "fentry", "kprobe"],
+        ("6.1", "arm64"): ["kprobe"],
+        ("6.12", "arm64"): ["tp_btf", "kprobe"],
+    }
+    for key, (best, *others) in offered.items():
+        slow = key[1] == "arm64"
+        all_rows.append(Row(kernels[key], "auto", best, long=slow and key[0] != "6.12", kernel_tests=not slow))
+        all_rows += [Row(kernels[key], method, method, long=slow, kernel_tests=not slow) for method in others]
+    newest = kernels["6.12", "amd64"]
+    all_rows.append(Row(newest, "auto", "tp_btf", cgroups="hybrid", kernel_tests=False))
+    for name, best in (("5.10", "fentry"), ("6.1", "fentry")):
+        all_rows.append(Row(kernels[name, "amd64"], "auto", best, cgroups="v1", kernel_tests=False))
+    for name, best in (("6.1", "fentry"), ("6.12", "tp_btf"), ("sid", "tp_btf")):
+        all_rows.append(Row(kernels[name, "amd64"], "auto", best, unprivileged=True, kernel_tests=False))
+    return all_rows
