@@ -137,7 +137,7 @@ void Screen::draw(const Shown& shown, const Choice& choice, const Trends& trends
         table_lines(*shown.frame, static_cast<std::size_t>(std::max(COLS, 1)), choice.sort, choice.descending, &trends);
     put(kHeaderRow, lines.front(), A_REVERSE);
     const std::size_t rows = lines.size() - 1;
-    first_ = std::min(first_, shown.selected);
+    first_ = std::min({first_, shown.selected, rows - std::min(rows, room())});
     first_ = std::max(first_, shown.selected + 1 - std::min(shown.selected + 1, room()));
     for (std::size_t i = first_; i < std::min(rows, first_ + room()); ++i) {
       const Row& row = shown.frame->rows[i];

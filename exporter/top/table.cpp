@@ -18,6 +18,7 @@ using scrape::SortKey;
 constexpr std::string_view kUnknown = "–";
 constexpr std::size_t kGap = 2;
 constexpr std::size_t kLeastName = 16;
+constexpr int kHighestRank = 8;
 
 std::size_t character_width(std::string_view character) {
   wchar_t wide = 0;
@@ -50,7 +51,7 @@ enum ColumnNumber : std::uint8_t { name, rate, trend, p50, p99, queued, idle, in
 
 constexpr std::array kColumns{Column{"TARGET", SortKey::name, kLeastName, false, 0},
                               Column{"REQ/s", SortKey::rate, 9, true, 0},
-                              Column{"LAST MINUTE", std::nullopt, 20, false, 8},
+                              Column{"LAST MINUTE", std::nullopt, 16, false, 8},
                               Column{"p50", SortKey::p50, 8, true, 3},
                               Column{"p99", SortKey::p99, 8, true, 1},
                               Column{"QUEUED", SortKey::queue, 7, true, 4},
@@ -86,44 +87,52 @@ std::string cell(const Row& row, std::size_t column, const Trends* trends) {
 
 using Widths = std::array<std::size_t, kColumns.size()>;
 
-/// 0 for columns that are left out.
-Widths choose_widths(std::size_t width, bool with_trend) {
-  Widths widths{};
-  std::ranges::transform(kColumns, widths.begin(), &Column::width);
-  if (!with_trend) {
-    widths[ColumnNumber::trend] = 0;
-  }
-  const auto taken = [&widths] {
-    std::size_t sum = 0;
-    for (const std::size_t each : widths) {
-      sum += each == 0 ? 0 : each + kGap;
-    }
-    return sum - kGap;
-  };
-  for (int rank = 8; rank > 0 && taken() > width; --rank) {
-    widths.at(static_cast<std::size_t>(
-        std::distance(kColumns.begin(), std::ranges::find(kColumns, rank, &Column::rank)))) = 0;
-  }
-  const std::size_t spare = width > taken() ? width - taken() : 0;
-  // The name takes what is left; half of it at most if conditions may want it too.
-  const std::size_t for_conditions = widths[ColumnNumber::conditions] == 0 ? 0 : std::min<std::size_t>(spare / 2, 20);
-  widths[ColumnNumber::conditions] += for_conditions;
-  widths[ColumnNumber::name] += spare - for_conditions;
-  if (taken() > width) {
-    widths[ColumnNumber::name] -= std::min(widths[ColumnNumber::name] - 1, taken() - width);
-  }
-  return widths;
-}
-
+/// What every column would like to have.
 Widths natural_widths(const Frame& frame, bool with_trend) {
   Widths widths{};
   for (std::size_t column = 0; column < widths.size(); ++column) {
-    widths.at(column) = kColumns.at(column).title.size() + 2;
+    widths.at(column) = kColumns.at(column).title.size() + 1;
     for (const Row& row : frame.rows) {
       widths.at(column) = std::max(widths.at(column), display_width(cell(row, column, nullptr)));
     }
   }
   widths[ColumnNumber::trend] = with_trend ? kColumns[ColumnNumber::trend].width : 0;
+  return widths;
+}
+
+std::size_t taken(const Widths& widths) {
+  std::size_t sum = 0;
+  for (const std::size_t each : widths) {
+    sum += each == 0 ? 0 : each + kGap;
+  }
+  return sum - kGap;
+}
+
+/// 0 for columns that are left out. Numbers have fixed places, so that they do not jump from second to second.
+Widths choose_widths(const Frame& frame, std::size_t width, bool with_trend) {
+  const Widths natural = natural_widths(frame, with_trend);
+  Widths widths{};
+  for (std::size_t column = 0; column < widths.size(); ++column) {
+    const bool words = column == ColumnNumber::calls || column == ColumnNumber::conditions;
+    const std::size_t most = kColumns.at(column).width;
+    widths.at(column) = words ? std::min(most, natural.at(column)) : natural.at(column) == 0 ? 0 : most;
+  }
+  for (int rank = kHighestRank; rank > 0 && taken(widths) > width; --rank) {
+    widths.at(static_cast<std::size_t>(
+        std::distance(kColumns.begin(), std::ranges::find(kColumns, rank, &Column::rank)))) = 0;
+  }
+  const auto grow = [&widths, width](std::size_t column, std::size_t most) {
+    const std::size_t spare = width - std::min(width, taken(widths));
+    widths.at(column) += std::min(spare, most - std::min(most, widths.at(column)));
+  };
+  grow(ColumnNumber::name, natural[ColumnNumber::name]);
+  if (widths[ColumnNumber::conditions] > 0) {
+    grow(ColumnNumber::conditions, natural[ColumnNumber::conditions]);
+  }
+  grow(ColumnNumber::name, width);
+  if (taken(widths) > width) {
+    widths[ColumnNumber::name] -= std::min(widths[ColumnNumber::name] - 1, taken(widths) - width);
+  }
   return widths;
 }
 
@@ -228,7 +237,7 @@ std::span<const double> Trends::of(const std::string& id) const {
 std::vector<std::string> table_lines(const Frame& frame, std::size_t width, SortKey sorted, bool descending,
                                      const Trends* trends) {
   const bool with_trend = trends != nullptr;
-  const Widths widths = width == 0 ? natural_widths(frame, with_trend) : choose_widths(width, with_trend);
+  const Widths widths = width == 0 ? natural_widths(frame, with_trend) : choose_widths(frame, width, with_trend);
   std::vector<std::string> lines;
   lines.push_back(line(widths, [sorted, descending](std::size_t column) {
     const Column& each = kColumns.at(column);

@@ -12,7 +12,8 @@ constexpr std::string_view kOwnPort = "9435";
 
 std::unexpected<Error> refuse(std::string_view text, const std::string& what) {
   return fail("--url: " + printable(text) + ": " + what +
-              "; it looks like http://HOST:9435, https://HOST or unix:/run/tacho.sock");
+                  "; it looks like http://HOST:9435, https://HOST or unix:/run/tacho.sock",
+              EINVAL);
 }
 
 bool is_port(std::string_view text) {

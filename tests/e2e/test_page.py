@@ -53,7 +53,7 @@ def test_a_loaded_server_shows_what_it_does(browser, loaded):
         browser.wait("document.querySelector('.sparkline path').getAttribute('d').split('L').length > 12", timeout=40)
         assert shown_number(browser, 1) == pytest.approx(RATE, rel=0.25)
         p50, p99 = (browser.evaluate(f"{FIRST_ROW}.children[{column}].textContent") for column in (3, 4))
-        assert p50.endswith("ms") and 5 <= float(p50.split("\u00a0")[0]) < 9, p50
+        assert p50.endswith("ms") and 4 <= float(p50.split("\u00a0")[0]) < 9, p50  # the bucket of 5 ms
         assert p99.endswith(("ms", "s")), p99
         assert browser.evaluate(f"{FIRST_ROW}.querySelector('small').textContent") == "team=edge"
         links = browser.evaluate("[...document.querySelectorAll('nav a')].map((link) => link.getAttribute('href'))")
@@ -257,7 +257,7 @@ def test_hostile_names_are_text(browser, cgroups):
         # Each in detail too, by its own link.
         for number in range(len(HOSTILE)):
             browser.run("await page.click(`#table tbody tr:nth-child(${args.row}) a`)", row=number + 1)
-            browser.wait("document.querySelector('#detail dd').textContent !== ''")
+            browser.wait("Boolean(document.querySelector('#detail dd')?.textContent)")
             browser.run("await page.keyboard.press('Escape')")
             browser.wait(f"{ROWS} === args.rows && !document.getElementById('overview').hidden", rows=len(HOSTILE))
         browser.run("await page.fill('#filter', args.text)", text="<IMG src")

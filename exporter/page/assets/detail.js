@@ -61,7 +61,7 @@ export class Detail {
     this.now = new Facts(["Requests/s", "p50", "p99", "Queued", "Idle", "In flight", "Connections", "Answered"]);
     this.more = new Facts(["Sends/s", "Mean poll", "Threads waiting", "Interval variance, send", "Interval variance, receive",
       "CV² of intervals, send", "CV² of intervals, receive", "Cgroup", "Unit", "Container", "Processes"]);
-    this.conditions = make("ul", { class: "notices" });
+    this.conditions = make("ul", { class: "notices", hidden: "" });
     this.rate = new LineChart("Requests per second", [{ name: "rate", style: "line-a" }], { format: formatNumber });
     this.duration = new LineChart("Duration", [{ name: "p50", style: "line-a" }, { name: "p99", style: "line-b" }],
       { format: formatTime, logarithmic: true });
@@ -139,6 +139,7 @@ export class Detail {
     const conditions = row.conditions.join(" ");
     if (this.conditions.dataset.shown !== conditions) {
       this.conditions.dataset.shown = conditions;
+      this.conditions.hidden = row.conditions.length === 0;
       this.conditions.replaceChildren(...row.conditions.map((name) =>
         make("li", {}, make("strong", {}, name.replaceAll("_", " ")), ` ${CONDITIONS[name] ?? ""}`)));
     }

@@ -93,6 +93,7 @@ function showNotices(data) {
   const list = byId("notices");
   if (list.dataset.shown !== notices.join("\n")) {
     list.dataset.shown = notices.join("\n");
+    list.hidden = notices.length === 0;
     list.replaceChildren(...notices.map((text) => make("li", {}, text)));
   }
 }
