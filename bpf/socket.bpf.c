@@ -200,22 +200,28 @@ int BPF_PROG(socket_data_ready, struct sock *sk)
 static __always_inline void on_state_change(struct sock *sk, int old_state, int new_state)
 {
 	struct socket_state *st;
+	bool mptcp = is_mptcp(sk);
 
-	if (!is_tcp(sk))
+	if (!mptcp && !is_tcp(sk))
 		return;
+	/* The port of an MPTCP socket is listened on by its first subflow, too. */
 	if (new_state == TCP_LISTEN) {
-		count_listener(sk, true);
+		if (!mptcp)
+			count_listener(sk, true);
 		bind_new(sk, TACHO_ROLE_LISTENER);
 		return;
 	}
 	if (old_state == TCP_LISTEN) {
-		/* A connection's socket begins as a copy of the listening one: that goes to SYN_RECV. */
-		if (new_state == TCP_CLOSE)
+		if (new_state == TCP_CLOSE && !mptcp)
 			count_listener(sk, false);
 		else if (new_state == TCP_SYN_RECV)
 			inherit_state(sk);
-		return;
+		/* A connection's socket begins as a copy of the listening one: TCP's goes to SYN_RECV. */
+		if (new_state != TCP_ESTABLISHED)
+			return;
 	}
+	if (is_subflow(sk))
+		return;
 	if (new_state == TCP_SYN_SENT) {
 		bind_new(sk, TACHO_ROLE_CLIENT);
 		return;
@@ -224,7 +230,7 @@ static __always_inline void on_state_change(struct sock *sk, int old_state, int 
 	if (!st)
 		return;
 	if (new_state == TCP_ESTABLISHED) {
-		if (old_state == TCP_SYN_RECV && st->role == TACHO_ROLE_LISTENER)
+		if (old_state != TCP_SYN_SENT && st->role == TACHO_ROLE_LISTENER)
 			accept_connection(sk, st);
 		else if (st->role == TACHO_ROLE_CLIENT)
 			connect_connection(sk, st);
@@ -259,7 +265,7 @@ int socket_list_ports(struct bpf_iter__task_file *ctx)
 	sk = sock_of_file(file);
 	if (!sk)
 		return 0;
-	if (!is_tcp(sk) || FIELD(sk, __sk_common.skc_state) != TCP_LISTEN)
+	if ((!is_tcp(sk) && !is_mptcp(sk)) || FIELD(sk, __sk_common.skc_state) != TCP_LISTEN)
 		return 0;
 	key = port_of(sk);
 	bpf_map_update_elem(&listening_ports, &key, &one, BPF_NOEXIST);

@@ -115,7 +115,7 @@ static __always_inline u8 guess_role(struct sock *sk, u32 direction)
 		return unix_role(sk);
 	if (is_udp(sk))
 		return first_operation_role(sk, direction);
-	if (!is_tcp(sk))
+	if (!is_tcp(sk) && !is_mptcp(sk))
 		return TACHO_ROLE_OTHER;
 	if (FIELD(sk, __sk_common.skc_state) == TCP_LISTEN)
 		return TACHO_ROLE_LISTENER;

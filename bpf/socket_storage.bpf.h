@@ -136,6 +136,13 @@ static __always_inline struct socket_state *make_state(struct sock *sk, struct s
 	return st;
 }
 
+static __always_inline bool is_subflow(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sock_of(sk);
+
+	return tp && bpf_core_field_exists(tp->is_mptcp) && FIELD(tp, is_mptcp);
+}
+
 /* struct sock_cgroup_data held a tagged pointer until Linux 5.15 (8520e224f547). */
 struct sock_cgroup_data___before_5_15 {
 	u64 val;

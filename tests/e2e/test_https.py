@@ -21,7 +21,10 @@ def assert_only_handshakes_beside(change, turns_of_a_handshake):
 @pytest.mark.parametrize("keep_alive", [False, True])
 def test_openssl(cgroups, agree, version, keep_alive):
     group = cgroups("nginx")
-    with Nginx(group.prefix, workers=2, tls=True) as server, Tacho({"targets": [target("nginx", group.path)]}) as tacho:
+    with (
+        Nginx(group.prefix, workers=2, tls="TLSv1.2 TLSv1.3") as server,
+        Tacho({"targets": [target("nginx", group.path)]}) as tacho,
+    ):
         with tacho.watch("nginx") as change:
             counted = ab(server.tls_url("/return"), 1009, keep_alive=keep_alive, tls=version)
         agree(f"nginx (OpenSSL), {version}, {'kept' if keep_alive else 'connection per request'}", counted, change)

@@ -39,9 +39,17 @@ def assert_passed_on(changes, peer):
     assert proxied.of("tacho_dependency_duration_seconds_sum", peer=peer) <= proxied.of("tacho_request_duration_seconds_sum")
 
 
-def nginx_before(prefix, upstream: str):
-    """nginx that keeps connections to the upstream, HOST:PORT or unix:PATH, and passes on what is below /proxy/."""
-    location = 'location /proxy/ { proxy_pass http://back/; proxy_http_version 1.1; proxy_set_header Connection ""; }'
+def nginx_before(prefix, upstream: str, scheme: str = "http", connection: str = ""):
+    """nginx that keeps connections to the upstream, HOST:PORT or unix:PATH, and passes on what is below /proxy/.
+
+    With `connection` "close" it makes a new one for each request.
+    """
+    location = f"""location /proxy/ {{
+            proxy_pass {scheme}://back/;
+            proxy_http_version 1.1;
+            proxy_ssl_protocols TLSv1.2 TLSv1.3;
+            proxy_set_header Connection "{connection}";
+        }}"""
     more = f"upstream back {{ server {upstream}; keepalive 32; keepalive_requests 1000000000; }}"
     return Nginx(prefix, workers=2, locations=location, more=more)
 
@@ -53,6 +61,25 @@ def test_nginx_before_nginx(cgroups, agree, path):
     agree(f"nginx as proxy, {path}", counted, changes["proxy"])
     agree(f"nginx behind nginx, {path}", counted, changes["upstream"])
     assert_passed_on(changes, back.address)
+
+
+@pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
+@pytest.mark.parametrize("connection", ["", "close"])
+def test_nginx_before_nginx_under_tls(cgroups, agree, version, connection):
+    """The handshakes that a client makes are no calls of it, the server's no requests."""
+
+    def proxy(prefix, back):
+        return nginx_before(prefix, f"127.0.0.1:{back.tls_port}", "https", connection)
+
+    def upstream(prefix):
+        return Nginx(prefix, tls=version)
+
+    with observed(cgroups, upstream, proxy) as (front, back, changes):
+        counted = ab(front.url("/proxy/return"), 503, keep_alive=True)
+    how = f"{version}, {'connection per call' if connection else 'kept'}"
+    agree(f"nginx as client, {how}", counted, changes["proxy"])
+    agree(f"nginx behind nginx, {how}", counted, changes["upstream"])
+    assert_passed_on(changes, f"127.0.0.1:{back.tls_port}")
 
 
 @pytest.mark.parametrize("kind, workers", [("sync", 2), ("gthread", 1)])

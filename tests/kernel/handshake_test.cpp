@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernel/support/child.h"
@@ -104,5 +105,44 @@ TEST_CASE("the turns of a TLS handshake are no requests, all others are") {
     CHECK(where.value("tacho_handshakes_total") == kConnections * conversation.handshakes);
     server.tell();
     server.finish();
+  }
+}
+
+TEST_CASE("what a client's handshakes take to and fro are no calls, all others are") {
+  const std::string ticket = record(22, std::string(180, 't'));
+  const std::string answer = record(23, std::string(90, 'a'));
+  // The flights of the server, and how many of them are answers to calls.
+  const std::vector<std::pair<std::vector<std::string>, int>> cases = {
+      {{kHello, answer, answer}, 2},                                          // TLS 1.3, and 1.2 resumed
+      {{kHello, kChangeCipherSpec + kFinished, answer}, 1},                   // TLS 1.2
+      {{kHello, ticket + kChangeCipherSpec + kFinished, answer}, 1},          // TLS 1.2 with a session ticket
+      {{"yes", kHello, kChangeCipherSpec + kFinished, answer}, 2},            // a plain exchange before it
+      {{kHello, kHello + kChangeCipherSpec + kFinished, answer}, 1},          // TLS 1.3, another hello was asked for
+      {{kChangeCipherSpec, answer, "\x17\x03\x03", std::string(4, 'x')}, 4},  // no TLS
+  };
+  for (const auto& [flights, calls] : cases) {
+    const Watched where;
+    const UniqueFd listener = listen_tcp();
+    const auto port = port_of(listener);
+    Child client(where.directory(), [&flights, port](Line& parent) {
+      const UniqueFd connection = connect_tcp(port);
+      for (const std::string& flight : flights) {
+        send_once(connection, 100);
+        receive_once(connection, flight.size());
+      }
+      parent.tell();
+      (void)parent.hear();
+    });
+    const UniqueFd server = accept_from(listener);
+    for (const std::string& flight : flights) {
+      receive_once(server, 100);
+      REQUIRE(::send(server.get(), flight.data(), flight.size(), 0) == static_cast<ssize_t>(flight.size()));
+    }
+    (void)client.hear();
+    const std::string peer = "127.0.0.1:" + std::to_string(port);
+    CHECK(where.value("tacho_dependency_calls_total", {{"peer", peer}}) == calls);
+    CHECK(where.value("tacho_handshakes_total") == 0);
+    client.tell();
+    client.finish();
   }
 }
