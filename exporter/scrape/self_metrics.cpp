@@ -10,7 +10,8 @@ namespace tacho::scrape {
 namespace {
 
 constexpr std::array<std::string_view, TACHO_LOSS_REASONS> kReasons{"socket_state", "task_state",   "ring_full",
-                                                                    "map_full",     "stale_target", "peer_overflow", "http2_step", "http2_stream"};
+                                                                    "map_full",     "stale_target", "peer_overflow",
+                                                                    "http2_step",   "http2_stream"};
 
 void add_hooks(const kernel::BpfObject& object, prometheus::MetricFamily& family) {
   for (const kernel::HookState& hook : object.hooks()) {
