@@ -184,7 +184,8 @@ static __always_inline void on_data_ready(struct sock *sk)
 	 * request: then the socket's write position has moved since the request was read. The end of the
 	 * stream is no data.
 	 */
-	if (st->turn_read && tp && FIELD(tp, write_seq) == st->write_seq && !(FIELD(sk, sk_shutdown) & RCV_SHUTDOWN))
+	if (st->turn_read && tp && FIELD(tp, write_seq) == st->write_seq &&
+	    !(FIELD(sk, sk_shutdown) & RCV_SHUTDOWN))
 		st->overlap = true;
 }
 

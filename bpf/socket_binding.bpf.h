@@ -76,10 +76,10 @@ static __always_inline u8 first_operation_role(struct sock *sk, u32 direction)
 	if (direction == TACHO_SEND)
 		return TACHO_ROLE_DATAGRAM_CLIENT;
 	if (direction == TACHO_RECEIVE)
-		return FIELD(sk, __sk_common.skc_dport) ? TACHO_ROLE_DATAGRAM_CLIENT : TACHO_ROLE_DATAGRAM_SERVER;
+		return FIELD(sk, __sk_common.skc_dport) ? TACHO_ROLE_DATAGRAM_CLIENT
+							: TACHO_ROLE_DATAGRAM_SERVER;
 	if (direction == OLDER_THAN_US && !FIELD(sk, __sk_common.skc_dport) &&
-	    FIELD(sk, __sk_common.skc_num) &&
-	    FIELD(sk, __sk_common.skc_num) < FIRST_EPHEMERAL_PORT)
+	    FIELD(sk, __sk_common.skc_num) && FIELD(sk, __sk_common.skc_num) < FIRST_EPHEMERAL_PORT)
 		return TACHO_ROLE_DATAGRAM_SERVER;
 	return TACHO_ROLE_NONE;
 }

@@ -48,7 +48,8 @@ static __always_inline void drop_state(struct sock *sk)
 	bpf_map_delete_elem(&socket_states, &key);
 }
 
-/* The listening socket that this CPU makes a connection's socket of (inet_csk_clone_lock, bottom halves off). */
+/* The listening socket that this CPU makes a connection's socket of (inet_csk_clone_lock, bottom halves off).
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);

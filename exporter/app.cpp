@@ -61,8 +61,8 @@ Result<void> App::load_probes(bool attach, std::vector<std::unique_ptr<probes::P
     }
     for (const kernel::HookState& hook : (*probe)->object().hooks()) {
       if (!hook.error.empty()) {
-        spdlog::log(hook.attached() ? spdlog::level::info : spdlog::level::warn,
-                    "probe {}, hook {}: {} is used; {}", entry.name, hook.hook, hook.method, hook.error);
+        spdlog::log(hook.attached() ? spdlog::level::info : spdlog::level::warn, "probe {}, hook {}: {} is used; {}",
+                    entry.name, hook.hook, hook.method, hook.error);
       }
     }
     probes.push_back(std::move(*probe));

@@ -197,8 +197,8 @@ Result<std::unique_ptr<Probe>> load_socket_probe(const config::Config& config, c
   const std::array variants{
       kernel::Variant{"socket_storage", kernel::source_of("socket", socket_bpf__elf_bytes), socket_hooks()},
       kernel::Variant{"hash", kernel::source_of("socket", socket_basic_bpf__elf_bytes), socket_basic_hooks()}};
-  auto object = load_object(variants, config.probes.socket,
-                            environment, [&environment, &names](kernel::ObjectSetup& setup) -> Result<void> {
+  auto object = load_object(variants, config.probes.socket, environment,
+                            [&environment, &names](kernel::ObjectSetup& setup) -> Result<void> {
                               const auto indices = static_cast<std::uint32_t>(environment.indices);
                               if (auto done = setup.set_max_entries("socket_chains", indices); !done) {
                                 return done;

@@ -31,8 +31,9 @@ constexpr std::array kHooks{Hook{"cgroups", kCgroupWays}, Hook{"processes", kPro
 
 Result<std::unique_ptr<kernel::BpfObject>> load_targets_object(std::size_t indices,
                                                                const kernel::LoadOptions& options) {
-  const std::array variants{kernel::Variant{"atomic", kernel::source_of("targets", targets_bpf__elf_bytes), kHooks},
-                            kernel::Variant{"basic", kernel::source_of("targets", targets_basic_bpf__elf_bytes), kHooks}};
+  const std::array variants{
+      kernel::Variant{"atomic", kernel::source_of("targets", targets_bpf__elf_bytes), kHooks},
+      kernel::Variant{"basic", kernel::source_of("targets", targets_basic_bpf__elf_bytes), kHooks}};
   return kernel::load_best(variants, options, [indices](kernel::ObjectSetup& setup) {
     return setup.set_max_entries("target_settings", static_cast<std::uint32_t>(indices));
   });
