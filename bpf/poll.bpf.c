@@ -14,7 +14,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* Numbers of the system calls; -1 where the architecture lacks one. */
+/* Numbers of the system calls; where the architecture lacks one, a number that no call can have. */
 #if defined(__TARGET_ARCH_x86)
 enum {
 	NR_POLL = 7,
@@ -26,9 +26,9 @@ enum {
 };
 #elif defined(__TARGET_ARCH_arm64)
 enum {
-	NR_POLL = -1,
-	NR_SELECT = -1,
-	NR_EPOLL_WAIT = -1,
+	NR_POLL = -1001,
+	NR_SELECT = -1002,
+	NR_EPOLL_WAIT = -1003,
 	NR_PSELECT6 = 72,
 	NR_PPOLL = 73,
 	NR_EPOLL_PWAIT = 22

@@ -153,12 +153,14 @@ struct sock___before_5_15 {
 	struct sock_cgroup_data___before_5_15 sk_cgrp_data;
 } __attribute__((preserve_access_index));
 
-/* Id of the cgroup that the socket was made in; 0 if it is not known. */
+/* Id of the cgroup that the socket was made in; 0 if it is not known, as without cgroup v2. */
 static __always_inline u64 cgroup_of_socket(struct sock *sk)
 {
 	struct cgroup *cgroup;
 	u64 value;
 
+	if (cgroup_v1)
+		return 0;
 	if (bpf_core_field_exists(struct sock_cgroup_data, cgroup))
 		return BPF_CORE_READ(sk, sk_cgrp_data.cgroup, kn, id);
 	value = BPF_CORE_READ((struct sock___before_5_15 *)sk, sk_cgrp_data.val);

@@ -39,8 +39,10 @@ static __always_inline void send_event(u32 kind, u64 cgroup, u32 tgid)
 		bpf_ringbuf_submit(event, 0);
 }
 
-static __always_inline bool on_default_hierarchy(struct cgroup *cgrp)
+static __always_inline bool on_watched_hierarchy(struct cgroup *cgrp)
 {
+	if (cgroup_v1)
+		return cgrp->root->subsys_mask & (1U << MEMORY_CONTROLLER);
 	return cgrp->root->hierarchy_id == 0;
 }
 
@@ -84,7 +86,7 @@ int BPF_PROG(target_cgroup_created, struct cgroup *cgrp, const char *path)
 {
 	u64 id;
 
-	if (!on_default_hierarchy(cgrp))
+	if (!on_watched_hierarchy(cgrp))
 		return 0;
 	id = cgrp->kn->id;
 	inherit_target(cgrp, id);
@@ -97,7 +99,7 @@ int BPF_PROG(target_cgroup_removed, struct cgroup *cgrp, const char *path)
 {
 	u64 id;
 
-	if (!on_default_hierarchy(cgrp))
+	if (!on_watched_hierarchy(cgrp))
 		return 0;
 	id = cgrp->kn->id;
 	bpf_map_delete_elem(&cgroup_targets, &id);

@@ -47,6 +47,7 @@ Result<void> App::load_probes(bool attach, std::vector<std::unique_ptr<probes::P
                                         .shards = kernel::shard_layout(kernel::possible_cpus()),
                                         .indices = table_.indices(),
                                         .max_peers = config_.limits.max_peers,
+                                        .cgroup_v1 = cgroup_v1_,
                                         .btf_path = cli_.btf_file,
                                         .attach = attach};
   for (const probes::Entry& entry : probes::registry()) {
@@ -90,7 +91,11 @@ Result<std::unique_ptr<App>> App::start(const Cli& cli, const config::Config& co
     }
     paths.cgroupfs = *mount;
   }
-  auto object = targets::load_targets_object(app->table_.indices(),
+  app->cgroup_v1_ = targets::is_cgroup_v1(paths.cgroupfs);
+  if (app->cgroup_v1_) {
+    spdlog::info("no cgroup v2 here: cgroups are those of the v1 memory controller at {}", paths.cgroupfs);
+  }
+  auto object = targets::load_targets_object(app->table_.indices(), app->cgroup_v1_,
                                              {.forced_method = {}, .btf_path = cli.btf_file, .attach = attach});
   if (!object) {
     return std::unexpected(object.error());

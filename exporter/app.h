@@ -56,6 +56,7 @@ class App {
   std::mutex mutex_;
   targets::TargetTable table_;
   std::unique_ptr<kernel::BpfObject> targets_object_;
+  bool cgroup_v1_ = false;  // no v2 hierarchy: that of the v1 memory controller
   std::vector<std::string> failed_probes_;
   std::unique_ptr<scrape::Scraper> scraper_;
   std::unique_ptr<targets::Discovery> discovery_;

@@ -148,6 +148,7 @@ struct kernfs_node {
 
 struct cgroup_root {
 	int hierarchy_id;
+	unsigned int subsys_mask;
 };
 
 struct cgroup_subsys_state {
@@ -161,7 +162,11 @@ struct cgroup {
 	struct cgroup_root *root;
 };
 
+/* Its numbers depend on the kernel's configuration. */
+enum cgroup_subsys_id { memory_cgrp_id };
+
 struct css_set {
+	struct cgroup_subsys_state *subsys[1]; /* one a controller */
 	struct cgroup *dfl_cgrp;
 };
 

@@ -69,14 +69,33 @@ static __always_inline bool surely_unwatched(const struct target_rules *rules, u
 	return !rules->process_rules && !cgroup_may_be_watched(rules, cgroup);
 }
 
-/* The id of a task's cgroup in the v2 hierarchy: the inode number of its directory. */
+/* Set before loading: there is no v2 hierarchy in use, cgroups are those of the v1 memory controller. */
+const volatile __u32 cgroup_v1 = 0; /* a truth value */
+
+#define MEMORY_CONTROLLER bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id)
+
+static __always_inline u64 memory_cgroup_of(struct task_struct *task)
+{
+	void *subsystems =
+	    (void *)BPF_CORE_READ(task, cgroups) + bpf_core_field_offset(struct css_set, subsys);
+	struct cgroup_subsys_state *state = NULL;
+
+	bpf_probe_read_kernel(&state, sizeof(state), subsystems + MEMORY_CONTROLLER * sizeof(state));
+	return BPF_CORE_READ(state, cgroup, kn, id);
+}
+
+/* The id of a task's cgroup: the inode number of its directory. */
 static __always_inline u64 cgroup_of(struct task_struct *task)
 {
+	if (cgroup_v1)
+		return memory_cgroup_of(task);
 	return BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
 }
 
 static __always_inline u64 current_cgroup(void)
 {
+	if (cgroup_v1)
+		return memory_cgroup_of((struct task_struct *)bpf_get_current_task());
 	return bpf_get_current_cgroup_id();
 }
 

@@ -40,6 +40,9 @@ Result<std::unique_ptr<kernel::BpfObject>> load_object(std::span<const kernel::V
         return done;
       }
     }
+    if (auto done = setup.set_constant("cgroup_v1", static_cast<std::uint32_t>(environment.cgroup_v1)); !done) {
+      return done;
+    }
     if (auto done = kernel::set_shards(setup, environment.shards, setup.preemptible()); !done) {
       return done;
     }

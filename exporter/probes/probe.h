@@ -23,6 +23,7 @@ struct Environment {
   kernel::ShardLayout shards;
   std::size_t indices = 0;  ///< of targets
   std::uint32_t max_peers = 0;
+  bool cgroup_v1 = false;  ///< cgroups are those of the v1 memory controller
   std::string btf_path;
   bool attach = true;
 };

@@ -1,10 +1,13 @@
 #include "targets/cgroup_tree.h"
 
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 namespace tacho::targets {
@@ -24,15 +27,26 @@ std::string unescape(const std::string& text) {
   return out;
 }
 
+/// "… - cgroup SOURCE rw,memory": a mount of the v1 hierarchy that has the memory controller.
+bool has_memory_controller(std::string_view mount) {
+  const auto separator = mount.find(" - cgroup ");
+  if (separator == std::string_view::npos) {
+    return false;
+  }
+  const std::string options = "," + std::string(mount.substr(mount.rfind(' ') + 1)) + ",";
+  return options.find(",memory,") != std::string::npos;
+}
+
 }  // namespace
 
 Result<std::string> find_cgroup_mount(const std::string& mountinfo_path) {
   std::ifstream file(mountinfo_path);
   std::string line;
   std::string partial;
+  std::string memory_v1;
   while (std::getline(file, line)) {
-    const auto separator = line.find(" - cgroup2 ");
-    if (separator == std::string::npos) {
+    const bool is_v2 = line.find(" - cgroup2 ") != std::string::npos;
+    if (!is_v2 && !has_memory_controller(line)) {
       continue;
     }
     std::istringstream fields(line);
@@ -42,17 +56,25 @@ Result<std::string> find_cgroup_mount(const std::string& mountinfo_path) {
     std::string root;
     std::string mount;
     fields >> id >> parent >> device >> root >> mount;
-    if (root == "/") {
+    if (!is_v2) {
+      memory_v1 = unescape(mount);
+    } else if (root == "/") {
       return unescape(mount);
+    } else {
+      partial = unescape(mount);
     }
-    partial = unescape(mount);
   }
-  if (!partial.empty()) {
-    return partial;
+  if (!partial.empty() || !memory_v1.empty()) {
+    return partial.empty() ? memory_v1 : partial;
   }
-  return fail("no cgroup v2 hierarchy is mounted (" + mountinfo_path +
+  return fail("no cgroup v2 hierarchy is mounted, and no v1 memory controller (" + mountinfo_path +
                   "): mount it with `mount -t cgroup2 none /sys/fs/cgroup/unified`, or name it with --path.cgroupfs",
               ENOENT);
+}
+
+bool is_cgroup_v1(const std::string& directory) {
+  struct statfs status{};
+  return ::statfs(directory.c_str(), &status) == 0 && status.f_type == CGROUP_SUPER_MAGIC;
 }
 
 Result<std::uint64_t> cgroup_id(const std::string& mount, const std::string& path) {

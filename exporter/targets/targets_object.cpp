@@ -29,12 +29,15 @@ constexpr std::array kHooks{Hook{"cgroups", kCgroupWays}, Hook{"processes", kPro
 
 }  // namespace
 
-Result<std::unique_ptr<kernel::BpfObject>> load_targets_object(std::size_t indices,
+Result<std::unique_ptr<kernel::BpfObject>> load_targets_object(std::size_t indices, bool cgroup_v1,
                                                                const kernel::LoadOptions& options) {
   const std::array variants{
       kernel::Variant{"atomic", kernel::source_of("targets", targets_bpf__elf_bytes), kHooks},
       kernel::Variant{"basic", kernel::source_of("targets", targets_basic_bpf__elf_bytes), kHooks}};
-  return kernel::load_best(variants, options, [indices](kernel::ObjectSetup& setup) {
+  return kernel::load_best(variants, options, [indices, cgroup_v1](kernel::ObjectSetup& setup) -> Result<void> {
+    if (auto done = setup.set_constant("cgroup_v1", static_cast<std::uint32_t>(cgroup_v1)); !done) {
+      return done;
+    }
     return setup.set_max_entries("target_settings", static_cast<std::uint32_t>(indices));
   });
 }

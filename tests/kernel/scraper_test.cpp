@@ -68,7 +68,7 @@ class FakeProbe final : public tacho::probes::Probe {
 struct Stage {
   std::mutex mutex;
   targets::TargetTable table{4};
-  std::unique_ptr<tacho::kernel::BpfObject> object = targets::load_targets_object(5, {}).value();
+  std::unique_ptr<tacho::kernel::BpfObject> object = targets::load_targets_object(5, false, {}).value();
   FakeProbe* good = nullptr;
   FakeProbe* bad = nullptr;
   std::unique_ptr<tacho::scrape::Scraper> scraper;

@@ -9,10 +9,10 @@ import tempfile
 GUEST = pathlib.Path(__file__).resolve().parent / "guest"
 
 
-def libraries(program: pathlib.Path) -> list[pathlib.Path]:
-    """The shared libraries and the loader that a program of this machine needs; none if it is static."""
+def libraries(program: pathlib.Path) -> dict[pathlib.Path, pathlib.Path]:
+    """The shared libraries and the loader that a program of this machine needs: where they are to be → where they are."""
     listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
-    return [pathlib.Path(path) for path in re.findall(r"(/\S+) \(0x", listed)]
+    return {pathlib.Path(path): pathlib.Path(path) for path in re.findall(r"(/\S+) \(0x", listed)}
 
 
 def cpio(tree: pathlib.Path) -> bytes:
@@ -32,7 +32,7 @@ def copy_program(program: pathlib.Path, place: pathlib.Path, strip: str) -> None
 
 
 def base_archive(busybox: pathlib.Path, programs: list[pathlib.Path], found=libraries, strip: str = "strip") -> bytes:
-    """Everything that all guests share. `found` tells the libraries of a program, where they are to be in the guest."""
+    """Everything that all guests of an architecture share. `found` tells the libraries of a program."""
     with tempfile.TemporaryDirectory(prefix="tacho-matrix-") as directory:
         tree = pathlib.Path(directory)
         for name in ("bin", "work"):
@@ -40,8 +40,8 @@ def base_archive(busybox: pathlib.Path, programs: list[pathlib.Path], found=libr
         shutil.copy(busybox, tree / "bin" / "busybox")
         for program in programs:
             copy_program(program, tree / "work" / program.name, strip)
-            for library in found(program):
-                place = tree / str(library).lstrip("/")
+            for inside, library in found(program).items():
+                place = tree / str(inside).lstrip("/")
                 place.parent.mkdir(parents=True, exist_ok=True)
                 if not place.exists():
                     shutil.copy(library, place)
