@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import subprocess
 import time
 
 import pytest
@@ -24,7 +25,11 @@ NUMBER = "parseFloat(args.text.replaceAll('\\u202f', ''))"
 
 @pytest.fixture(scope="module")
 def browser():
-    with Browser() as chromium:
+    try:
+        started = Browser()
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        pytest.skip(f"Playwright cannot be had: {error}")
+    with started as chromium:
         yield chromium
 
 
