@@ -27,11 +27,12 @@ struct CommandName {
   std::string_view help;
 };
 
-constexpr std::array<CommandName, 4> kCommands{{
+constexpr std::array<CommandName, 5> kCommands{{
     {"serve", Cli::Command::serve, "Observe and serve metrics; the default"},
     {"check", Cli::Command::check, "Check the configuration; needs no privilege"},
     {"plan", Cli::Command::plan, "Show hooks, matched targets and series counts; attaches nothing"},
     {"once", Cli::Command::once, "Write one exposition to stdout"},
+    {"health", Cli::Command::health, "Ask the tacho that serves at the address given whether it is well"},
 }};
 
 const std::map<std::string, LogLevel> kLevels{

@@ -18,7 +18,7 @@ inline constexpr int kExitUsage = 2;   ///< bad flags or a bad configuration
 
 /// What the command line asks for; the defaults are those of a bare `tacho`.
 struct Cli {
-  enum class Command : std::uint8_t { serve, check, plan, once };
+  enum class Command : std::uint8_t { serve, check, plan, once, health };
 
   Command command = Command::serve;
   std::string config_file;                             ///< empty: the default configuration

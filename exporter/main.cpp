@@ -18,6 +18,9 @@ int run(const tacho::Cli& cli) {
     return tacho::run_check(cli, std::cout, std::cerr);
   }
   tacho::init_log(cli.log_level, cli.log_format);
+  if (cli.command == Command::health) {
+    return tacho::health(cli);
+  }
   tacho::config::Config config;
   if (!cli.config_file.empty()) {
     tacho::config::Loaded loaded = tacho::config::load_file(cli.config_file);
