@@ -23,13 +23,12 @@ static __always_inline struct socket_state *watched_socket(struct sock *sk, cons
 	if (surely_unwatched(rules, cgroup))
 		return NULL;
 	st = state_of(sk);
-	if (st && st->generation == rules->generation &&
-	    st->owner == (st->owned_by_process ? current_tgid() : cgroup)) {
-		if (st->role == TACHO_ROLE_NONE)
-			st->role = first_operation_role(sk, direction);
-		return st;
-	}
-	return bind_by_task(sk, rules, cgroup, current_tgid(), TACHO_ROLE_NONE, direction);
+	if (!st || st->generation != rules->generation ||
+	    st->owner != (st->owned_by_process ? current_tgid() : cgroup))
+		st = bind_by_task(sk, rules, cgroup, current_tgid(), TACHO_ROLE_NONE, direction);
+	if (st && st->role == TACHO_ROLE_NONE)
+		decide_role(sk, st, direction);
+	return st;
 }
 
 /*
@@ -178,7 +177,7 @@ static __always_inline void on_data_ready(struct sock *sk)
 	if (!st->arrival)
 		st->arrival = now;
 	st->last_ready = now;
-	if (st->role == TACHO_ROLE_DATAGRAM_SERVER)
+	if (may_become_datagram_server(sk, st))
 		datagram_arrived(sk, now);
 	/*
 	 * Before the hook of our own send has run, the client may have read the reply and sent its next
@@ -287,6 +286,6 @@ int socket_adopt(struct bpf_iter__task_file *ctx)
 	sk = socket->sk;
 	st = state_of(sk);
 	if (!st || st->generation != rules->generation)
-		bind_by_task(sk, rules, cgroup, task->tgid, TACHO_ROLE_NONE, TACHO_DIRECTIONS);
+		bind_by_task(sk, rules, cgroup, task->tgid, TACHO_ROLE_NONE, OLDER_THAN_US);
 	return 0;
 }

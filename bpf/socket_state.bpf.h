@@ -82,6 +82,21 @@ static __always_inline struct socket_state *state_of(struct sock *sk)
 	return bpf_sk_storage_get(&socket_states, sk, NULL, 0);
 }
 
+/*
+ * A socket's new state, a copy of `from` or zeroes. Where two hooks make it at a time (an answer may arrive
+ * on one CPU before the hook of the send has run on another), the second gets what the first has made.
+ */
+static __always_inline struct socket_state *make_state(struct sock *sk, struct socket_state *from)
+{
+	struct socket_state *st = bpf_sk_storage_get(&socket_states, sk, from, BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (!st)
+		st = state_of(sk);
+	if (!st)
+		count_loss(TACHO_LOST_SOCKET_STATE);
+	return st;
+}
+
 static __always_inline struct socket_shard *get_shard(const struct target_ref *target, u32 shard)
 {
 	u32 index = target->index;

@@ -81,7 +81,7 @@ Result<std::unique_ptr<App>> App::start(const Cli& cli, const config::Config& co
     return fail(join(missing), EPERM);
   }
   std::unique_ptr<App> app(new App(cli, config));
-  targets::Paths paths{cli.procfs, cli.cgroupfs};
+  targets::Paths paths{cli.procfs, cli.cgroupfs, {.log = cli.log_directory, .lib = cli.lib_directory}};
   if (paths.cgroupfs.empty()) {
     auto mount = targets::find_cgroup_mount(cli.procfs + "/self/mountinfo");
     if (!mount) {

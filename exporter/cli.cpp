@@ -133,6 +133,12 @@ std::variant<Cli, ExitNow> parse_cli(std::span<const char* const> arguments) {
   app.add_option("--path.procfs", cli.procfs, "Where procfs is mounted")->type_name("DIR")->capture_default_str();
   app.add_option("--path.cgroupfs", cli.cgroupfs, "Where cgroup v2 is mounted; none: found in mountinfo")
       ->type_name("DIR");
+  app.add_option("--path.log", cli.log_directory, "Where containers/ of the kubelet is, for the names of pods")
+      ->type_name("DIR")
+      ->capture_default_str();
+  app.add_option("--path.lib", cli.lib_directory, "Where podman and Docker keep the names of containers")
+      ->type_name("DIR")
+      ->capture_default_str();
   app.add_option("--btf.path", cli.btf_file, "BTF of the running kernel; none: /sys/kernel/btf/vmlinux")
       ->type_name("FILE");
   for (const auto& [name, command, help] : kCommands) {

@@ -28,6 +28,8 @@ struct Cli {
   LogLevel log_level = LogLevel::info;
   LogFormat log_format = LogFormat::text;
   std::string procfs = "/proc";
+  std::string log_directory = "/var/log";  ///< of the kubelet
+  std::string lib_directory = "/var/lib";  ///< of podman and Docker
   std::string cgroupfs;  ///< empty: to be found in procfs's mountinfo
   std::string btf_file;  ///< empty: the kernel's own
 };

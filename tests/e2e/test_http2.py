@@ -25,7 +25,7 @@ def check_nothing_lost(change):
 @pytest.mark.parametrize("path", ["/return", "/static"])
 def test_nginx(cgroups, agree, path):
     group = cgroups("nginx")
-    with Nginx(group.prefix, options="http2") as server, following("nginx", group) as tacho:
+    with Nginx(group.prefix, listen="http2") as server, following("nginx", group) as tacho:
         with tacho.watch("nginx") as change:
             counted = h2load(server.url(path), requests=20_011)
         agree(f"nginx HTTP/2 {path}", counted, change)

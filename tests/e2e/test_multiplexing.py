@@ -39,7 +39,7 @@ def test_pipelined_load_raises_the_condition(cgroups):
 
 def test_http2_raises_the_condition_where_it_is_not_followed(cgroups):
     group = cgroups("nginx")
-    with Nginx(group.prefix, options="http2") as server:
+    with Nginx(group.prefix, listen="http2") as server:
         with Tacho({"targets": [target("nginx", group.path)], **WINDOW}) as tacho:
             assert not multiplexed(tacho, "nginx")
             with tacho.watch("nginx") as change:
@@ -78,7 +78,7 @@ def test_operations_follow_a_pipelined_load(cgroups):
 
 def test_operations_follow_an_http2_load(cgroups):
     group = cgroups("nginx")
-    with Nginx(group.prefix, options="http2") as server, Tacho({"targets": [target("nginx", group.path)]}) as tacho:
+    with Nginx(group.prefix, listen="http2") as server, Tacho({"targets": [target("nginx", group.path)]}) as tacho:
         pairs = sweep(
             tacho, "nginx", (400, 800, 1600, 3200, 6400), lambda rate: h2load_at(server.url("/return"), rate, seconds=2)
         )

@@ -1,5 +1,7 @@
 """HAProxy as HTTP proxy before one server."""
 
+import signal
+
 from support.servers.base import Server
 
 _CONFIGURATION = """
@@ -25,6 +27,7 @@ class HAProxy(Server):
     """`upstream` is HOST:PORT; connections to it are kept and shared by all clients."""
 
     name = "haproxy"
+    stop_signal = signal.SIGTERM
 
     def __init__(self, upstream: str, prefix=(), threads: int = 2, options: str = ""):
         self._upstream = upstream
@@ -43,7 +46,16 @@ class HAProxy(Server):
                 options=self._options,
             )
         )  # fmt: skip
-        return self._start(["haproxy", "-db", "-f", self.configuration])
+        return self._start(["haproxy", "-W", "-db", "-f", self.configuration])
+
+    def reload(self) -> None:
+        """A new worker takes the listening sockets from the old one, which serves its connections to the end and ends.
+
+        While that goes on, the master would not hear of another reload.
+        """
+        seen = self.process.line_count
+        self.process.signal(signal.SIGUSR2)
+        self.process.wait_for_line("Former worker .* exited", start=seen)
 
     def url(self, path: str) -> str:
         return f"http://{self.address}{path}"

@@ -23,7 +23,7 @@ http {{
     uwsgi_temp_path {directory}/uwsgi;
     scgi_temp_path {directory}/scgi;
     server {{
-        listen 127.0.0.1:{port} {options};
+        listen 127.0.0.1:{port} {listen};
         {tls}
         root {directory};
         location /return {{ return 200 "ok\\n"; }}
@@ -45,20 +45,20 @@ _TLS = """listen 127.0.0.1:{port} ssl;
 class Nginx(Server):
     """`/return` is one send a reply, `/static` (8 KiB) two: header and sendfile.
 
-    `locations` goes into the server block, `more` into the http block, `options` behind listen.
-    With `tls` it speaks that on `tls_port`, too.
+    `listen` are options of its socket, `locations` goes into the server block, `more` into the http block. With `tls`
+    it speaks that on `tls_port`, too.
     """
 
     name = "nginx"
     stop_signal = signal.SIGTERM
 
     def __init__(
-        self, prefix=(), workers: int = 1, locations: str = "", more: str = "", options: str = "", tls: bool = False
+        self, prefix=(), workers: int = 1, listen: str = "", locations: str = "", more: str = "", tls: bool = False
     ):
         self._workers = workers
+        self._listen = listen
         self._locations = locations
         self._more = more
-        self._options = options
         self.tls_port = free_port() if tls else None
         super().__init__(prefix)
 
@@ -74,10 +74,10 @@ class Nginx(Server):
                 workers=self._workers,
                 directory=self.directory,
                 port=self.port,
+                listen=self._listen,
                 tls=tls,
                 locations=self._locations,
                 more=self._more,
-                options=self._options,
             )
         )
         return self._start(["nginx", "-e", "stderr", "-c", configuration])

@@ -63,7 +63,7 @@ class Waitress(Server):
 class AsyncioEcho(Server):
     """Speaks exact_client's protocol with messages of 64 bytes, on TCP or a unix socket.
 
-    Or it inherits a socket: one that listens (`listening`), or one over which connections are sent (`connections`).
+    `inherited`: what programs/asyncio_echo.py does with a socket of ours, as in listening=SOCKET.
     """
 
     name = "asyncio"
@@ -75,10 +75,9 @@ class AsyncioEcho(Server):
 
     def start(self):
         where = self.directory / "socket" if self._unix else self.port
-        for kind, socket in self._inherited.items():
-            where = f"{kind}={socket.fileno()}"
+        sockets = [f"{kind}={socket.fileno()}" for kind, socket in self._inherited.items()]
         return self._start(
-            [_PYTHON, "-B", _PROGRAMS / "asyncio_echo.py", where],
+            [_PYTHON, "-B", _PROGRAMS / "asyncio_echo.py", where, *sockets],
             pass_fds=[socket.fileno() for socket in self._inherited.values()],
         )
 
