@@ -9,7 +9,7 @@
 #     --publish 9435:9435 tacho
 
 # Any Debian 12 that has apt.
-ARG BASE=docker.io/library/debian:bookworm-slim
+ARG BASE=debian:bookworm-slim
 
 FROM ${BASE} AS build
 WORKDIR /source
