@@ -5,8 +5,8 @@
 # Run it as uid 0 with two capabilities; README, "In a container", says what each part is for:
 #
 #   docker run --read-only --cap-drop ALL --cap-add BPF --cap-add PERFMON --security-opt no-new-privileges \
-#     --volume /sys/fs/cgroup:/sys/fs/cgroup:ro --volume /sys/kernel/tracing:/sys/kernel/tracing:ro \
-#     --publish 9435:9435 tacho
+#     --pid host --volume /sys/fs/cgroup:/sys/fs/cgroup:ro \
+#     --volume /sys/kernel/tracing:/sys/kernel/tracing:ro --publish 9435:9435 tacho
 
 # Any Debian 12 that has apt.
 ARG BASE=debian:bookworm-slim
@@ -30,7 +30,7 @@ LABEL org.opencontainers.image.title="tacho" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
-# Not for files or processes of others: tracefs is root's, and capabilities are what is granted or not.
+# uid 0 since tracefs is root's; what it may do is in the capabilities that are granted.
 USER 0:0
 EXPOSE 9435
 # Kubernetes asks by HTTP and ignores this; an image in OCI's format has no place for it (podman: --format docker).

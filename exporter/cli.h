@@ -30,8 +30,8 @@ struct Cli {
   std::string procfs = "/proc";
   std::string log_directory = "/var/log";  ///< of the kubelet
   std::string lib_directory = "/var/lib";  ///< of podman and Docker
-  std::string cgroupfs;  ///< empty: to be found in procfs's mountinfo
-  std::string btf_file;  ///< empty: the kernel's own
+  std::string cgroupfs;                    ///< empty: to be found in procfs's mountinfo
+  std::string btf_file;                    ///< empty: the kernel's own
 };
 
 /// The command line is answered by ending: with this code, after printing these.

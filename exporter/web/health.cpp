@@ -108,12 +108,12 @@ Result<void> ask_health(const ListenAddress& address, bool tls, std::chrono::sec
     }
   }
   const std::string_view line(head.data(), got);
+  const std::string hint = tls ? "" : "; if it speaks TLS, give the --web.config.file";
   if (got < head.size() || !line.starts_with("HTTP/1.")) {
-    return fail(address.text + ": no answer of an HTTP server" +
-                (tls ? "" : "; if it speaks TLS, give the --web.config.file"));
+    return fail(address.text + ": no answer of an HTTP server" + hint);
   }
   if (!line.ends_with(" 200") && !line.ends_with(" 401")) {
-    return fail(address.text + ": /-/healthy answers" + std::string(line.substr(line.find(' '))));
+    return fail(address.text + ": /-/healthy answers" + std::string(line.substr(line.find(' '))) + hint);
   }
   return {};
 }

@@ -4,9 +4,11 @@ The image comes from the build under test; with time for it, also from the whole
 debootstrap. Left out where podman cannot run a container, with the reason.
 """
 
+import json
 import os
 import pathlib
 import re
+import shutil
 import tempfile
 import time
 
@@ -22,6 +24,7 @@ from support.tacho import Tacho
 from support.waiting import wait_until
 
 NEEDED_SECONDS = 1200
+UNIT = REPOSITORY / "deploy" / "package" / "tacho.service"
 KEPT = REPOSITORY / "build" / "fresh-root"
 CAP_PERFMON, CAP_BPF = 38, 39
 NGINX = """
@@ -91,10 +94,10 @@ class Nginx(Container):
 class ContainerTacho(Tacho):
     """tacho in a container, as README says: it sees the machine's processes and has no configuration.
 
-    With a `config` file it has that one, and sees only its own processes, as in the overlays restricted-node and sidecar.
+    `seccomp` is a profile other than ours. With a `config` file it has that one, and sees only its own processes, as in the overlays restricted-node and sidecar.
     """
 
-    def __init__(self, storage: Storage, config: pathlib.Path | None = None):
+    def __init__(self, storage: Storage, config: pathlib.Path | None = None, seccomp: pathlib.Path = image.SECCOMP):
         arguments, options = [], ["--pid", "host"]
         if config is not None:
             arguments, options = ["--config.file=/tacho.yaml"], ["--volume", f"{config}:/tacho.yaml:ro"]
@@ -103,7 +106,7 @@ class ContainerTacho(Tacho):
             options=[
                 *options,
                 "--read-only", "--cap-drop", "ALL", "--cap-add", "BPF", "--cap-add", "PERFMON",
-                "--security-opt", "no-new-privileges", "--security-opt", f"seccomp={image.SECCOMP}",
+                "--security-opt", "no-new-privileges", "--security-opt", f"seccomp={seccomp}",
                 "--volume", f"{cgroup2_mount()}:/sys/fs/cgroup:ro",
                 "--volume", "/sys/kernel/tracing:/sys/kernel/tracing:ro",
                 "--volume", f"{storage.root}/overlay-containers:/var/lib/containers/storage/overlay-containers:ro",
@@ -186,6 +189,41 @@ def test_it_has_two_capabilities_and_a_read_only_root(tacho):
     assert "ro" in root[5].split(",")
     attached = tacho.scrape().all("tacho_probe_attached")
     assert attached and all(value == 1 for _, value in attached), attached
+
+
+def system_calls_of_the_unit() -> set[str]:
+    """What the systemd unit's SystemCallFilter lets through, with its sets spelled out."""
+    allowed: set[str] = set()
+    for line in UNIT.read_text().splitlines():
+        if line.startswith("SystemCallFilter="):
+            value = line.partition("=")[2]
+            pending, named = value.lstrip("~").split(), set()
+            while pending:
+                word = pending.pop()
+                if not word.startswith("@"):
+                    named.add(word)
+                    continue
+                listed = run(["systemd-analyze", "--no-pager", "syscall-filter", word]).splitlines()[1:]
+                pending += [line.strip() for line in listed if line.strip() and not line.strip().startswith("#")]
+            allowed = allowed - named if value.startswith("~") else allowed | named
+    return allowed
+
+
+def test_it_serves_with_the_system_calls_of_its_unit(storage, nginx, agree, tmp_path):
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("the unit's system calls are not known: there is no systemd-analyze")
+    names = system_calls_of_the_unit()
+    assert "bpf" in names and "read" in names and "mount" not in names and "reboot" not in names
+    profile = tmp_path / "seccomp.json"
+    profile.write_text(json.dumps({
+        "defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": 1,
+        "archMap": json.loads(image.SECCOMP.read_text())["archMap"],
+        "syscalls": [{"names": sorted(names), "action": "SCMP_ACT_ALLOW"}],
+    }))  # fmt: skip
+    server = nginx("web")
+    with ContainerTacho(storage, seccomp=profile) as tacho:
+        assert_counts(tacho, server, 107, agree)
+        assert all(value == 1 for _, value in tacho.scrape().all("tacho_probe_attached"))
 
 
 def test_container_that_was_there_is_named_and_counted(storage, nginx, agree):
