@@ -27,12 +27,13 @@ struct CommandName {
   std::string_view help;
 };
 
-constexpr std::array<CommandName, 5> kCommands{{
+constexpr std::array<CommandName, 6> kCommands{{
     {"serve", Cli::Command::serve, "Observe and serve metrics; the default"},
     {"check", Cli::Command::check, "Check the configuration; needs no privilege"},
     {"plan", Cli::Command::plan, "Show hooks, matched targets and series counts; attaches nothing"},
     {"once", Cli::Command::once, "Write one exposition to stdout"},
     {"top", Cli::Command::top, "Show the targets of a running tacho in the terminal"},
+    {"health", Cli::Command::health, "Ask the tacho that serves at the address given whether it is well"},
 }};
 
 const std::map<std::string, LogLevel> kLevels{

@@ -29,7 +29,7 @@ struct TopOptions {
 
 /// What the command line asks for; the defaults are those of a bare `tacho`.
 struct Cli {
-  enum class Command : std::uint8_t { serve, check, plan, once, top };
+  enum class Command : std::uint8_t { serve, check, plan, once, top, health };
 
   Command command = Command::serve;
   std::string config_file;                             ///< empty: the default configuration

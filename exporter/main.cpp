@@ -27,6 +27,9 @@ int run(const tacho::Cli& cli) {
     return shown ? tacho::kExitOk : shown.error().code == EINVAL ? tacho::kExitUsage : tacho::kExitFailed;
   }
   tacho::init_log(cli.log_level, cli.log_format);
+  if (cli.command == Command::health) {
+    return tacho::health(cli);
+  }
   tacho::config::Config config;
   if (!cli.config_file.empty()) {
     tacho::config::Loaded loaded = tacho::config::load_file(cli.config_file);

@@ -85,6 +85,7 @@ TEST_CASE("listen addresses add up and replace the default") {
 TEST_CASE("a command may stand before, between and after flags") {
   CHECK(accepted({"serve"}).command == Cli::Command::serve);
   CHECK(accepted({"plan"}).command == Cli::Command::plan);
+  CHECK(accepted({"health"}).command == Cli::Command::health);
   for (const Cli& cli : {accepted({"check", "--config.file", "a", "--log.level=warn"}),
                          accepted({"--config.file", "a", "check", "--log.level=warn"}),
                          accepted({"--config.file", "a", "--log.level=warn", "check"})}) {
@@ -105,7 +106,7 @@ TEST_CASE("help and version go to stdout with code 0") {
     for (const char* word :
          {"--config.file", "--web.listen-address", "--web.config.file", "--web.telemetry-path", "--log.level",
           "--log.format", "--path.procfs", "--path.cgroupfs", "--btf.path", "--version", "serve", "check", "plan",
-          "once", "top", "Options of top:", "--url", "--json", "Exit codes:"}) {
+          "once", "top", "health", "Options of top:", "--url", "--json", "Exit codes:"}) {
       CAPTURE(word);
       CHECK(stop.out.find(word) != std::string::npos);
     }

@@ -5,18 +5,14 @@ Needs npm and, the first time in a build directory, a package registry; says so 
 
 import json
 import pathlib
-import shutil
 
 import pytest
 
-from support import dashboards
+from support import dashboards, npm
 from support.paths import BUILD
-from support.process import Process
 
 HERE = pathlib.Path(__file__).resolve().parent
 WORKSHOP = BUILD / "tests" / "unit" / "dashboards"
-# What npm says when there is no registry to ask; anything else is a failure.
-UNREACHABLE = ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ENETUNREACH", "ERR_SOCKET_TIMEOUT")
 
 # JSON has no enumerations: a field of such a type takes the text of its values.
 CHECK = """
@@ -41,29 +37,13 @@ KINDS = {"timeseries": "TimeSeries", "stat": "Stat", "table": "Table", "heatmap"
 
 
 @pytest.fixture(scope="module")
-def compiler() -> list[str]:
-    """The command that checks *.ts in its directory."""
-    if shutil.which("npm") is None:
-        pytest.skip("the dashboards' types are not checked: there is no npm")
-    WORKSHOP.mkdir(parents=True, exist_ok=True)
-    lock = (HERE / "package-lock.json").read_text()
-    stamp = WORKSHOP / "installed-lock.json"
-    if not stamp.exists() or stamp.read_text() != lock:
-        stamp.unlink(missing_ok=True)
-        for name in ("package.json", "package-lock.json"):
-            shutil.copy(HERE / name, WORKSHOP)
-        npm = Process(
-            ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1", "--fetch-timeout=30000"],
-            cwd=WORKSHOP,
-        )
-        if npm.wait(timeout=400) != 0:
-            for code in UNREACHABLE:
-                if code in npm.output:
-                    pytest.skip(f"the dashboards' types are not checked: npm cannot reach a registry ({code})")
-            raise RuntimeError(f"npm ci failed:\n{npm.output}")
-        stamp.write_text(lock)
-    return ["node", "node_modules/typescript/bin/tsc", "--noEmit", "--strict", "--skipLibCheck", "--target", "es2022",
-            "--module", "nodenext", "--pretty", "false"]  # fmt: skip
+def workshop() -> pathlib.Path:
+    """A directory with the compiler and Grafana's types."""
+    try:
+        npm.install(HERE, WORKSHOP)
+    except npm.Unavailable as error:
+        pytest.skip(f"the dashboards' types are not checked: {error}")
+    return WORKSHOP
 
 
 def checked(panel: dict) -> str:
@@ -75,28 +55,25 @@ def checked(panel: dict) -> str:
     return PANEL.format(options=json.dumps(panel["options"]), **names) + fields
 
 
-def complaints(compiler: list[str], name: str, dashboard: dict) -> str:
+def complaints(workshop: pathlib.Path, name: str, dashboard: dict) -> str:
     """What TypeScript says about a dashboard; empty when it is of the type."""
-    file = WORKSHOP / f"{name}.ts"
+    file = workshop / f"{name}.ts"
     typed = "".join(map(checked, dashboards.panels(dashboard)))
     file.write_text(CHECK.format(dashboard=json.dumps(dashboard, indent=2)) + typed)
-    check = Process([*compiler, file.name], cwd=WORKSHOP)
-    status = check.wait(timeout=400)
-    assert (status == 0) == (check.output == ""), check.output
-    return check.output
+    return npm.typescript(workshop, file.name)
 
 
 @pytest.mark.parametrize("name", dashboards.dashboards())
-def test_dashboard_is_of_grafanas_type(compiler, name):
-    assert complaints(compiler, name, dashboards.dashboards()[name]) == ""
+def test_dashboard_is_of_grafanas_type(workshop, name):
+    assert complaints(workshop, name, dashboards.dashboards()[name]) == ""
 
 
-def test_wrong_fields_and_values_are_found(compiler):
+def test_wrong_fields_and_values_are_found(workshop):
     dashboard = dashboards.dashboards()["tacho-health"]
     panel = next(dashboards.panels(dashboard))
     panel["gridPosition"] = panel["gridPos"]
     dashboard["templating"]["list"][0]["hide"] = "never"
     panel["options"]["graphMode"] = "curve"
-    found = complaints(compiler, "spoiled", dashboard)
+    found = complaints(workshop, "spoiled", dashboard)
     for word in ("gridPosition", "VariableHide", "curve"):
         assert word in found, f"{word} is not found in:\n{found}"
