@@ -45,10 +45,10 @@ std::string plain(std::string_view text) {
   return out;
 }
 
-void put(int row, std::string_view text, int attributes) {
+void put(int row, std::string_view text, attr_t attributes) {
   const auto width = static_cast<std::size_t>(std::max(COLS, 1));
   const std::string line = fit(knows_utf8() ? std::string(text) : plain(text), width);
-  attrset(attributes);
+  attrset(static_cast<int>(attributes));
   mvaddstr(row, 0, knows_utf8() ? line.c_str() : plain(line).c_str());
   attrset(A_NORMAL);
 }
@@ -143,7 +143,8 @@ void Screen::draw(const Shown& shown, const Choice& choice, const Trends& trends
       const Row& row = shown.frame->rows[i];
       const bool serious = !row.conditions.empty() && row.conditions != "few_samples";
       put(kFirstRow + static_cast<int>(i - first_), lines[i + 1],
-          (serious ? COLOR_PAIR(kWarning) : A_NORMAL) | (i == shown.selected ? A_BOLD | A_UNDERLINE : A_NORMAL));
+          (serious ? attr_t{COLOR_PAIR(kWarning)} : A_NORMAL) |
+              (i == shown.selected ? A_BOLD | A_UNDERLINE : A_NORMAL));
     }
     if (rows == 0) {
       put(kFirstRow, shown.frame->targets == 0 ? "no server is watched yet" : "no target matches the filter", A_NORMAL);
