@@ -103,10 +103,26 @@ TEST_CASE("help and version go to stdout with code 0") {
     const auto& stop = std::get<ExitNow>(parsed);
     CHECK(stop.code == tacho::kExitOk);
     CHECK(stop.err.empty());
-    for (const char* word :
-         {"--config.file", "--web.listen-address", "--web.config.file", "--web.telemetry-path", "--log.level",
-          "--log.format", "--path.procfs", "--path.cgroupfs", "--btf.path", "--version", "serve", "check", "plan",
-          "once", "top", "health", "Options of top:", "--url", "--json", "Exit codes:"}) {
+    for (const char* word : {"--config.file",
+                             "--web.listen-address",
+                             "--web.config.file",
+                             "--web.telemetry-path",
+                             "--log.level",
+                             "--log.format",
+                             "--path.procfs",
+                             "--path.cgroupfs",
+                             "--btf.path",
+                             "--version",
+                             "serve",
+                             "check",
+                             "plan",
+                             "once",
+                             "top",
+                             "health",
+                             "Options of top:",
+                             "--url",
+                             "--json",
+                             "Exit codes:"}) {
       CAPTURE(word);
       CHECK(stop.out.find(word) != std::string::npos);
     }
