@@ -14,6 +14,9 @@ import time
 
 import pytest
 
+if os.environ.get("TACHO_SKIP_SLOW", "") not in ("", "0"):
+    pytest.skip("TACHO_SKIP_SLOW is set", allow_module_level=True)
+
 from support import image, net
 from support.cgroup import cgroup2_mount
 from support.clients import Counted, ab
