@@ -96,9 +96,9 @@ def test_paths(tacho, path, status):
     assert tacho.http(path)[0] == status
 
 
-def test_landing_page_links_to_the_metrics_and_names_targets(tacho):
-    page = tacho.http("/")[2].decode()
-    assert "/metrics" in page and "busy" in page
+def test_landing_page_links_to_the_metrics_and_reads_the_targets(tacho):
+    assert 'href="./metrics"' in tacho.http("/")[2].decode()
+    assert '"target":"busy"' in tacho.http("/api/v1/targets")[2].decode()
 
 
 def test_every_hook_is_attached_and_nothing_was_lost(tacho):
