@@ -24,7 +24,7 @@ from support.process import run
 from support.tacho import Tacho
 from support.waiting import wait_until
 
-NEEDED_SECONDS = 1200
+NEEDED_SECONDS = 1800
 UNIT = REPOSITORY / "deploy" / "package" / "tacho.service"
 KEPT = REPOSITORY / "build" / "fresh-root"
 CAP_PERFMON, CAP_BPF = 38, 39
