@@ -13,6 +13,7 @@ import tempfile
 import time
 
 import pytest
+import yaml
 
 if os.environ.get("TACHO_SKIP_SLOW", "") not in ("", "0"):
     pytest.skip("TACHO_SKIP_SLOW is set", allow_module_level=True)
@@ -26,7 +27,7 @@ from support.process import run
 from support.tacho import Tacho
 from support.waiting import wait_until
 
-NEEDED_SECONDS = 1200
+NEEDED_SECONDS = 1800
 UNIT = REPOSITORY / "deploy" / "package" / "tacho.service"
 KEPT = REPOSITORY / "build" / "fresh-root"
 CAP_PERFMON, CAP_BPF = 38, 39
@@ -248,12 +249,13 @@ def test_container_that_comes_later_is_counted(tacho, nginx, agree):
 
 def test_without_sight_of_processes_what_comes_later_is_counted(storage, nginx, agree, tmp_path):
     config = tmp_path / "tacho.yaml"
-    config.write_text('targets: [{name: containers, container: {name: "web-*"}}]')
+    names = ("web-1", "web-2")
+    config.write_text(yaml.safe_dump({"targets": [{"name": name, "container": {"name": name}} for name in names]}))
     before = nginx("web-1")
     with ContainerTacho(storage, config) as tacho:
         assert_counts(tacho, nginx("web-2"), 307, agree)
         # Of the server that listened before, only the container is known: README names this limit of the sidecar.
-        assert tacho.target_of(before)
+        assert tacho.target_of(before) == "web-1"
 
 
 def test_container_that_restarts_under_its_name_is_one_series(tacho, nginx, agree):

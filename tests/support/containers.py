@@ -52,7 +52,9 @@ class Storage:
     def build(self, context: pathlib.Path, tag: str, *options, timeout: float = 120) -> str:
         """Builds the context's Dockerfile, in Docker's format since that has a place for HEALTHCHECK."""
         options = ["--isolation", "chroot", "--format", "docker", "--layers=false", *options, "--tag", tag]
-        return run(["buildah", *self._place, "bud", *options, context], timeout=timeout)
+        # timeout(1) ends all processes of the build, in whatever container they are.
+        return run(["timeout", "--kill-after=10", str(timeout), "buildah", *self._place, "bud", *options, context],
+                   timeout=timeout + 20)  # fmt: skip
 
     def image(self, tag: str) -> dict:
         """What `podman image inspect` knows of it."""

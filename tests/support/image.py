@@ -17,7 +17,7 @@ def build_from_sources(storage: Storage, base: str, ccache: pathlib.Path) -> Non
     ccache.mkdir(parents=True, exist_ok=True)
     storage.build(
         REPOSITORY, TAG, "--build-arg", f"BASE={base}", "--build-arg", "VERSION=test", "--network", "host",
-        "--volume", f"{ccache}:/root/.cache/ccache", timeout=1500,
+        "--volume", f"{ccache}:/root/.cache/ccache", timeout=2000,
     )  # fmt: skip
 
 
