@@ -9,11 +9,10 @@
  */
 #pragma once
 
+#include "socket_handshake.bpf.h"
 #include "socket_http2.bpf.h"
 
 #define SAMPLE_BYTES 512
-#define TLS_RECORD                                                                                           \
-	0x0317 /* application data, version 3: several records are one request more often than not */
 
 struct sample {
 	u8 bytes[SAMPLE_BYTES];
@@ -33,6 +32,14 @@ static __always_inline u32 word_at(const struct sample *sample, u32 offset)
 	return b[0] | (u32)b[1] << 8 | (u32)b[2] << 16 | (u32)b[3] << 24;
 }
 
+/* Several TLS records are one request, or one flight of a handshake, more often than not. */
+static __always_inline bool is_tls_record(u32 head)
+{
+	u8 type = head;
+
+	return type >= TLS_CHANGE_CIPHER_SPEC && type <= TLS_APPLICATION_DATA && (u8)(head >> 8) == 3;
+}
+
 /* Whether the beginning of what was received comes again in it. */
 static __always_inline bool begins_again(const void *buffer, u32 bytes)
 {
@@ -50,7 +57,7 @@ static __always_inline bool begins_again(const void *buffer, u32 bytes)
 	if (bpf_probe_read_user(sample->bytes, length, buffer))
 		return false;
 	head = word_at(sample, 0);
-	if ((head & 0xffff) == TLS_RECORD || head == (head & 0xff) * 0x01010101)
+	if (is_tls_record(head) || head == (head & 0xff) * 0x01010101)
 		return false;
 	word = word_at(sample, 1);
 	for (u32 i = 5; i < SAMPLE_BYTES; i++) {

@@ -28,6 +28,7 @@ std::string record(char type, const std::string& body) {
 const std::string kHello = record(22, std::string(300, 'h'));
 const std::string kChangeCipherSpec = record(20, "\1");
 const std::string kFinished = record(23, std::string(53, 'f'));
+const std::string kKeyExchange = record(22, std::string(70, 'k'));
 const std::string kRequest = record(23, std::string(120, 'q'));
 
 /// What the client sends until the server answers; the server reads it in these pieces.
@@ -52,6 +53,9 @@ const std::vector<Conversation>& conversations() {
        1},
       {"TLS 1.3, another hello is asked for", {{kHello}, {kChangeCipherSpec, kHello}, {kFinished}, {kRequest}}, 3},
       {"TLS 1.2", {{kHello}, {kHello + kChangeCipherSpec + kFinished}, {kRequest}}, 2},
+      {"TLS 1.2, several records alike in one read",
+       {{kHello}, {kKeyExchange + kChangeCipherSpec + kKeyExchange}, {kRequest}},
+       2},
       {"a plain exchange before TLS", {{"please"}, {kHello}, {kChangeCipherSpec + kFinished}, {kRequest}}, 2},
       {"no TLS", {{"\x17\x03\x03"}, {"\x14\x03\x03"}}, 0},
   };
@@ -103,6 +107,9 @@ TEST_CASE("the turns of a TLS handshake are no requests, all others are") {
     const int turns = static_cast<int>(conversation.flights.size());
     CHECK(where.value("tacho_requests_total") == kConnections * (turns - conversation.handshakes));
     CHECK(where.value("tacho_handshakes_total") == kConnections * conversation.handshakes);
+    // Conditions need two samples, which are taken once a second.
+    CHECK(shared().wait_for([&] { return where.value("tacho_target_condition", {{"condition", "no_poll"}}) == 1; }));
+    CHECK(where.value("tacho_target_condition", {{"condition", "multiplexed"}}) == 0);
     server.tell();
     server.finish();
   }
