@@ -23,13 +23,12 @@ static __always_inline struct socket_state *watched_socket(struct sock *sk, cons
 	if (surely_unwatched(rules, cgroup))
 		return NULL;
 	st = state_of(sk);
-	if (st && st->generation == rules->generation &&
-	    st->owner == (st->owned_by_process ? current_tgid() : cgroup)) {
-		if (st->role == TACHO_ROLE_NONE)
-			st->role = first_operation_role(sk, direction);
-		return st;
-	}
-	return bind_by_task(sk, rules, cgroup, current_tgid(), TACHO_ROLE_NONE, direction);
+	if (!st || st->generation != rules->generation ||
+	    st->owner != (st->owned_by_process ? current_tgid() : cgroup))
+		st = bind_by_task(sk, rules, cgroup, current_tgid(), TACHO_ROLE_NONE, direction);
+	if (st && st->role == TACHO_ROLE_NONE)
+		decide_role(sk, st, direction);
+	return st;
 }
 
 /*
@@ -178,14 +177,15 @@ static __always_inline void on_data_ready(struct sock *sk)
 	if (!st->arrival)
 		st->arrival = now;
 	st->last_ready = now;
-	if (st->role == TACHO_ROLE_DATAGRAM_SERVER)
+	if (may_become_datagram_server(sk, st))
 		datagram_arrived(sk, now);
 	/*
 	 * Before the hook of our own send has run, the client may have read the reply and sent its next
 	 * request: then the socket's write position has moved since the request was read. The end of the
 	 * stream is no data.
 	 */
-	if (st->turn_read && tp && FIELD(tp, write_seq) == st->write_seq && !(FIELD(sk, sk_shutdown) & RCV_SHUTDOWN))
+	if (st->turn_read && tp && FIELD(tp, write_seq) == st->write_seq &&
+	    !(FIELD(sk, sk_shutdown) & RCV_SHUTDOWN))
 		st->overlap = true;
 }
 
@@ -201,22 +201,28 @@ int BPF_PROG(socket_data_ready, struct sock *sk)
 static __always_inline void on_state_change(struct sock *sk, int old_state, int new_state)
 {
 	struct socket_state *st;
+	bool mptcp = is_mptcp(sk);
 
-	if (!is_tcp(sk))
+	if (!mptcp && !is_tcp(sk))
 		return;
+	/* The port of an MPTCP socket is listened on by its first subflow, too. */
 	if (new_state == TCP_LISTEN) {
-		count_listener(sk, true);
+		if (!mptcp)
+			count_listener(sk, true);
 		bind_new(sk, TACHO_ROLE_LISTENER);
 		return;
 	}
 	if (old_state == TCP_LISTEN) {
-		/* A connection's socket begins as a copy of the listening one: that goes to SYN_RECV. */
-		if (new_state == TCP_CLOSE)
+		if (new_state == TCP_CLOSE && !mptcp)
 			count_listener(sk, false);
 		else if (new_state == TCP_SYN_RECV)
 			inherit_state(sk);
-		return;
+		/* A connection's socket begins as a copy of the listening one: TCP's goes to SYN_RECV. */
+		if (new_state != TCP_ESTABLISHED)
+			return;
 	}
+	if (is_subflow(sk))
+		return;
 	if (new_state == TCP_SYN_SENT) {
 		bind_new(sk, TACHO_ROLE_CLIENT);
 		return;
@@ -225,7 +231,7 @@ static __always_inline void on_state_change(struct sock *sk, int old_state, int 
 	if (!st)
 		return;
 	if (new_state == TCP_ESTABLISHED) {
-		if (old_state == TCP_SYN_RECV && st->role == TACHO_ROLE_LISTENER)
+		if (old_state != TCP_SYN_SENT && st->role == TACHO_ROLE_LISTENER)
 			accept_connection(sk, st);
 		else if (st->role == TACHO_ROLE_CLIENT)
 			connect_connection(sk, st);
@@ -260,7 +266,7 @@ int socket_list_ports(struct bpf_iter__task_file *ctx)
 	sk = sock_of_file(file);
 	if (!sk)
 		return 0;
-	if (!is_tcp(sk) || FIELD(sk, __sk_common.skc_state) != TCP_LISTEN)
+	if ((!is_tcp(sk) && !is_mptcp(sk)) || FIELD(sk, __sk_common.skc_state) != TCP_LISTEN)
 		return 0;
 	key = port_of(sk);
 	bpf_map_update_elem(&listening_ports, &key, &one, BPF_NOEXIST);
@@ -287,6 +293,6 @@ int socket_adopt(struct bpf_iter__task_file *ctx)
 		return 0;
 	st = state_of(sk);
 	if (!st || st->generation != rules->generation)
-		bind_by_task(sk, rules, cgroup, FIELD(task, tgid), TACHO_ROLE_NONE, TACHO_DIRECTIONS);
+		bind_by_task(sk, rules, cgroup, FIELD(task, tgid), TACHO_ROLE_NONE, OLDER_THAN_US);
 	return 0;
 }

@@ -64,17 +64,30 @@ static __always_inline u8 http2_wish(const struct target_ref *target)
 	return settings && settings->http2 ? HTTP2_TRY : HTTP2_OFF;
 }
 
+/* In place of a direction: what the first operation is remains to be seen. */
+enum {
+	OLDER_THAN_US = TACHO_DIRECTIONS, /* there have been others */
+	DATA_FIRST, /* data came before one; an answer may overtake the hook of the send */
+};
+
 /* A datagram socket serves if it receives before it sends; one that sends first is a client's. */
 static __always_inline u8 first_operation_role(struct sock *sk, u32 direction)
 {
 	if (direction == TACHO_SEND)
 		return TACHO_ROLE_DATAGRAM_CLIENT;
 	if (direction == TACHO_RECEIVE)
-		return FIELD(sk, __sk_common.skc_dport) ? TACHO_ROLE_DATAGRAM_CLIENT : TACHO_ROLE_DATAGRAM_SERVER;
-	if (!FIELD(sk, __sk_common.skc_dport) && FIELD(sk, __sk_common.skc_num) &&
-	    FIELD(sk, __sk_common.skc_num) < FIRST_EPHEMERAL_PORT)
+		return FIELD(sk, __sk_common.skc_dport) ? TACHO_ROLE_DATAGRAM_CLIENT
+							: TACHO_ROLE_DATAGRAM_SERVER;
+	if (direction == OLDER_THAN_US && !FIELD(sk, __sk_common.skc_dport) &&
+	    FIELD(sk, __sk_common.skc_num) && FIELD(sk, __sk_common.skc_num) < FIRST_EPHEMERAL_PORT)
 		return TACHO_ROLE_DATAGRAM_SERVER;
 	return TACHO_ROLE_NONE;
+}
+
+static __always_inline bool may_become_datagram_server(struct sock *sk, const struct socket_state *st)
+{
+	return st->role == TACHO_ROLE_DATAGRAM_SERVER ||
+	       (st->role == TACHO_ROLE_NONE && is_udp(sk) && !FIELD(sk, __sk_common.skc_dport));
 }
 
 /* The accepted end of a unix connection has the listening socket's name, the other end as a rule none. */
@@ -102,7 +115,7 @@ static __always_inline u8 guess_role(struct sock *sk, u32 direction)
 		return unix_role(sk);
 	if (is_udp(sk))
 		return first_operation_role(sk, direction);
-	if (!is_tcp(sk))
+	if (!is_tcp(sk) && !is_mptcp(sk))
 		return TACHO_ROLE_OTHER;
 	if (FIELD(sk, __sk_common.skc_state) == TCP_LISTEN)
 		return TACHO_ROLE_LISTENER;
@@ -139,6 +152,14 @@ static __always_inline void take_role(struct sock *sk, struct socket_state *st, 
 		st->role = TACHO_ROLE_IGNORED;
 }
 
+/* The role of a datagram socket is known: it does something for the first time. */
+static __always_inline void decide_role(struct sock *sk, struct socket_state *st, u32 direction)
+{
+	take_role(sk, st, first_operation_role(sk, direction));
+	if (st->role == TACHO_ROLE_DATAGRAM_CLIENT)
+		connect_connection(sk, st);
+}
+
 /*
  * Finds the target of a socket by its user and remembers it in the socket's storage. Not on the fast path:
  * once per socket and change of the targets.
@@ -163,11 +184,11 @@ static __always_inline struct socket_state *bind_by_task(struct sock *sk, const 
 		return NULL;
 	target = *found;
 	if (!st) {
-		st = new_state(sk, NULL);
-		if (!st) {
-			count_loss(TACHO_LOST_SOCKET_STATE);
+		st = make_state(sk, NULL);
+		if (!st)
 			return NULL;
-		}
+		/* Made by another hook at the same time, it has a role or gets the same one here. */
+		fresh = st->role == TACHO_ROLE_NONE;
 	}
 	if (fresh || st->target.index != target.index || st->target.epoch != target.epoch) {
 		if (fresh)
@@ -197,7 +218,7 @@ static __always_inline void bind_new(struct sock *sk, u8 role)
 	u64 cgroup = current_cgroup();
 
 	if (rules && !surely_unwatched(rules, cgroup))
-		bind_by_task(sk, rules, cgroup, current_tgid(), role, TACHO_DIRECTIONS);
+		bind_by_task(sk, rules, cgroup, current_tgid(), role, DATA_FIRST);
 }
 
 /*
@@ -255,12 +276,7 @@ static __always_inline struct socket_state *take_unix_connection(struct sock *sk
 	connection = bpf_map_lookup_elem(&unix_connections, &key);
 	if (!connection)
 		return NULL;
-	st = NULL;
-	if (connection->name == name) {
-		st = new_state(sk, &connection->state);
-		if (!st)
-			count_loss(TACHO_LOST_SOCKET_STATE);
-	}
+	st = connection->name == name ? make_state(sk, &connection->state) : NULL;
 	bpf_map_delete_elem(&unix_connections, &key);
 	return st;
 }
@@ -290,5 +306,5 @@ static __always_inline struct socket_state *bind_unseen(struct sock *sk)
 	/* Of a listening unix socket: the process that listened. */
 	if (rules->process_rules && is_unix(sk))
 		tgid = BPF_CORE_READ(sk, sk_peer_pid, numbers[0].nr);
-	return bind_by_task(sk, rules, cgroup, tgid, TACHO_ROLE_NONE, TACHO_DIRECTIONS);
+	return bind_by_task(sk, rules, cgroup, tgid, TACHO_ROLE_NONE, DATA_FIRST);
 }

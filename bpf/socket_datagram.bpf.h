@@ -83,6 +83,9 @@ static __always_inline struct datagram_state *datagrams_of(struct sock *sk)
 {
 	struct datagram_state *ds = find_datagrams(sk);
 
+	/* Two datagrams may arrive at once: the loser takes what the winner has made. */
+	if (!ds)
+		ds = bpf_sk_storage_get(&datagram_states, sk, NULL, 0);
 	if (!ds)
 		count_loss(TACHO_LOST_SOCKET_STATE);
 	return ds;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Turns of a TLS handshake are no requests.
+ * Turns of a TLS handshake are no requests, and no calls of a client.
  *
  * A connection speaks TLS if one of its first turns begins with a record of type handshake, version 3.x (RFC
  * 8446, 5.1): the ClientHello. The turns that belong to its handshake begin with a handshake or
@@ -17,6 +17,7 @@
 
 /* A handshake may follow a plain exchange (PostgreSQL's SSLRequest, STARTTLS). */
 #define TLS_TURNS 6
+#define CHANGE_CIPHER_SPEC_BYTES 6
 /* change_cipher_spec (6) and Finished with SHA-384 under TLS 1.3 (5 + 4 + 48 + 1 + 16), rounded up. */
 #define LAST_FLIGHT_BYTES 96
 /* close_notify: 24 bytes in TLS 1.3, 31 with AES-GCM in TLS 1.2, more with a MAC and padding. */
@@ -62,10 +63,15 @@ static __always_inline void begin_handshake_turn(struct socket_state *st)
 		st->tls = TLS_FLIGHT;
 }
 
-/* More is read in a turn: a second ClientHello (HelloRetryRequest) comes behind change_cipher_spec. */
+/*
+ * More is read in a turn: a second ClientHello (HelloRetryRequest) comes right behind change_cipher_spec.
+ * Only there does a record begin for sure; elsewhere what is read may be the inside of one, where any bytes
+ * can stand.
+ */
 static __always_inline void continue_handshake_turn(struct socket_state *st)
 {
-	if (st->tls == TLS_FLIGHT && record_type() == TLS_HANDSHAKE)
+	if (st->tls == TLS_FLIGHT && st->turn_bytes == CHANGE_CIPHER_SPEC_BYTES &&
+	    record_type() == TLS_HANDSHAKE)
 		st->tls = TLS_HELLO;
 }
 
@@ -88,4 +94,26 @@ static __always_inline bool end_handshake_turn(struct socket_state *st)
 static __always_inline bool is_close_notify(const struct socket_state *st)
 {
 	return st->tls == TLS_CONNECTED && st->turn_bytes <= CLOSE_NOTIFY_BYTES;
+}
+
+/*
+ * An answer to a client begins: does it carry the handshake on? The server's flights begin with a handshake
+ * record, or with change_cipher_spec (TLS 1.2 without a ticket); once data of the application comes, the
+ * handshake is over.
+ */
+static __always_inline bool answers_handshake(struct socket_state *st)
+{
+	u8 type;
+
+	if (st->tls == TLS_CONNECTED || st->turns >= TLS_TURNS)
+		return false;
+	st->turns++;
+	type = record_type();
+	if (type == TLS_HANDSHAKE || (type == TLS_CHANGE_CIPHER_SPEC && st->tls == TLS_HELLO)) {
+		st->tls = TLS_HELLO;
+		return true;
+	}
+	if (st->tls == TLS_HELLO)
+		st->tls = TLS_CONNECTED;
+	return false;
 }

@@ -2,11 +2,11 @@
 /*
  * Requests of cleartext HTTP/2 (gRPC inside a mesh), for targets that ask for it (`http2: true`).
  *
- * One connection carries many requests at a time, so turns do not count them. The nine bytes in front of every
- * frame do (RFC 9113, 4.1): a request begins with the first HEADERS frame of a stream that the client opened,
- * and its reply with the first HEADERS frame that goes back on it. Only these nine bytes are looked at, in the
- * buffers of the system call that has sent or received them; what is between is skipped by its length, never
- * read.
+ * One connection carries many requests at a time, so turns do not count them. The nine bytes in front of
+ * every frame do (RFC 9113, 4.1): a request begins with the first HEADERS frame of a stream that the client
+ * opened, and its reply with the first HEADERS frame that goes back on it. Only these nine bytes are looked
+ * at, in the buffers of the system call that has sent or received them; what is between is skipped by its
+ * length, never read.
  *
  * A connection is followed from its preface. One that is older is followed from the first operation that
  * begins like a frame; whatever does not look like one any more makes us look anew, and is counted. Buffers
@@ -32,7 +32,7 @@
 
 enum http2_follow {
 	HTTP2_OFF,
-	HTTP2_TRY,			  /* and up to HTTP2_TRY + HTTP2_TRIES - 1 */
+	HTTP2_TRY,			    /* and up to HTTP2_TRY + HTTP2_TRIES - 1 */
 	HTTP2_ON = HTTP2_TRY + HTTP2_TRIES, /* frames count, turns do not */
 };
 
@@ -75,13 +75,14 @@ struct http2_state {
 #ifdef TACHO_BASIC
 
 /* Kernels that have no bpf_loop (5.17), or programs that cannot use it: turns count. */
-static __always_inline bool http2_operation(struct socket_state *st, struct sock *sk, struct socket_shard *shard,
-					    u64 now, u32 bytes, u32 direction)
+static __always_inline bool http2_operation(struct socket_state *st, struct sock *sk,
+					    struct socket_shard *shard, u64 now, u32 bytes, u32 direction)
 {
 	return false;
 }
 
-static __always_inline void http2_closed(struct socket_state *st, struct sock *sk, struct socket_shard *shared)
+static __always_inline void http2_closed(struct socket_state *st, struct sock *sk,
+					 struct socket_shard *shared)
 {
 }
 
@@ -118,7 +119,8 @@ static __always_inline u32 http2_stream_id(const u8 *h)
 	return (u32)(h[5] & 0x7f) << 24 | (u32)h[6] << 16 | (u32)h[7] << 8 | h[8];
 }
 
-/* Can it be the header of a frame? Which belong to a stream, which to the connection, how long: RFC 9113, 6. */
+/* Can it be the header of a frame? Which belong to a stream, which to the connection, how long: RFC 9113, 6.
+ */
 static __always_inline bool http2_is_header(const u8 *h)
 {
 	u32 length = http2_length(h);
@@ -347,8 +349,8 @@ static __always_inline void http2_received(struct socket_state *st, struct http2
 }
 
 /* An operation on a server's connection that may speak HTTP/2. False if it does not: turns count. */
-static __always_inline bool http2_operation(struct socket_state *st, struct sock *sk, struct socket_shard *shard,
-					    u64 now, u32 bytes, u32 direction)
+static __always_inline bool http2_operation(struct socket_state *st, struct sock *sk,
+					    struct socket_shard *shard, u64 now, u32 bytes, u32 direction)
 {
 	struct http2_walk walk = {
 	    .shard = shard,
@@ -374,7 +376,8 @@ static __always_inline bool http2_operation(struct socket_state *st, struct sock
 }
 
 /* The connection is over: requests that were not answered. */
-static __always_inline void http2_closed(struct socket_state *st, struct sock *sk, struct socket_shard *shared)
+static __always_inline void http2_closed(struct socket_state *st, struct sock *sk,
+					 struct socket_shard *shared)
 {
 	struct http2_state *h2;
 

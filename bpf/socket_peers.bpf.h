@@ -35,16 +35,20 @@ static __always_inline void read_unix_address(struct peer_address *peer, struct 
 {
 	struct unix_sock *other = (struct unix_sock *)BPF_CORE_READ((struct unix_sock *)sk, peer);
 	struct unix_address *name = other ? BPF_CORE_READ(other, addr) : NULL;
-	int length;
+	u32 length;
 
 	if (!name)
 		return;
-	length = BPF_CORE_READ(name, len) - (int)sizeof(u16);
-	if (length <= 0)
+	length = BPF_CORE_READ(name, len);
+	if (length <= sizeof(u16))
 		return;
+	length -= sizeof(u16);
+	/* What the compiler knows about it, the verifier may not: the limit must stand right before its use.
+	 */
+	barrier_var(length);
 	if (length > TACHO_PEER_ADDRESS)
 		length = TACHO_PEER_ADDRESS;
-	bpf_probe_read_kernel(peer->address, length & 127, BPF_CORE_READ(name, name[0].sun_path));
+	bpf_probe_read_kernel(peer->address, length, BPF_CORE_READ(name, name[0].sun_path));
 	peer->family = AF_UNIX;
 }
 

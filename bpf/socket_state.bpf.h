@@ -98,6 +98,18 @@ static __always_inline bool is_tcp(struct sock *sk)
 	return (family == AF_INET || family == AF_INET6) && FIELD(sk, sk_protocol) == IPPROTO_TCP;
 }
 
+/*
+ * A multipath socket (Go listens on such ones by default since 1.24). Beside it there are TCP sockets that
+ * only the kernel uses, its subflows; but what a client without MPTCP connects to, is accepted as a TCP
+ * socket.
+ */
+static __always_inline bool is_mptcp(struct sock *sk)
+{
+	u16 family = FIELD(sk, __sk_common.skc_family);
+
+	return (family == AF_INET || family == AF_INET6) && FIELD(sk, sk_protocol) == IPPROTO_MPTCP;
+}
+
 static __always_inline bool is_udp(struct sock *sk)
 {
 	u16 family = FIELD(sk, __sk_common.skc_family);

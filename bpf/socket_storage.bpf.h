@@ -48,7 +48,8 @@ static __always_inline void drop_state(struct sock *sk)
 	bpf_map_delete_elem(&socket_states, &key);
 }
 
-/* The listening socket that this CPU makes a connection's socket of (inet_csk_clone_lock, bottom halves off). */
+/* The listening socket that this CPU makes a connection's socket of (inet_csk_clone_lock, bottom halves off).
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -120,6 +121,28 @@ static __always_inline struct tcp_sock *tcp_sock_of(struct sock *sk)
 }
 
 #endif
+
+/*
+ * A socket's new state, a copy of `from` or zeroes. Where two hooks make it at a time (an answer may arrive
+ * on one CPU before the hook of the send has run on another), the second gets what the first has made.
+ */
+static __always_inline struct socket_state *make_state(struct sock *sk, struct socket_state *from)
+{
+	struct socket_state *st = new_state(sk, from);
+
+	if (!st)
+		st = state_of(sk);
+	if (!st)
+		count_loss(TACHO_LOST_SOCKET_STATE);
+	return st;
+}
+
+static __always_inline bool is_subflow(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sock_of(sk);
+
+	return tp && bpf_core_field_exists(tp->is_mptcp) && FIELD(tp, is_mptcp);
+}
 
 /* struct sock_cgroup_data held a tagged pointer until Linux 5.15 (8520e224f547). */
 struct sock_cgroup_data___before_5_15 {

@@ -151,6 +151,8 @@ static __always_inline void client_received(struct socket_state *st, const struc
 	st->call_open = false;
 	if (tp)
 		st->write_seq = FIELD(tp, write_seq);
+	if (tp && answers_handshake(st))
+		return;
 	dependency = get_dependency(&st->target, st->peer);
 	if (dependency)
 		observe_atomic(&dependency->duration, elapsed(st->last_send, back));

@@ -62,8 +62,8 @@ Result<void> App::load_probes(bool attach, std::vector<std::unique_ptr<probes::P
     }
     for (const kernel::HookState& hook : (*probe)->object().hooks()) {
       if (!hook.error.empty()) {
-        spdlog::log(hook.attached() ? spdlog::level::info : spdlog::level::warn,
-                    "probe {}, hook {}: {} is used; {}", entry.name, hook.hook, hook.method, hook.error);
+        spdlog::log(hook.attached() ? spdlog::level::info : spdlog::level::warn, "probe {}, hook {}: {} is used; {}",
+                    entry.name, hook.hook, hook.method, hook.error);
       }
     }
     probes.push_back(std::move(*probe));
@@ -83,7 +83,7 @@ Result<std::unique_ptr<App>> App::start(const Cli& cli, const config::Config& co
     return fail(join(missing), EPERM);
   }
   std::unique_ptr<App> app(new App(cli, config));
-  targets::Paths paths{cli.procfs, cli.cgroupfs};
+  targets::Paths paths{cli.procfs, cli.cgroupfs, {.log = cli.log_directory, .lib = cli.lib_directory}};
   if (paths.cgroupfs.empty()) {
     auto mount = targets::find_cgroup_mount(cli.procfs + "/self/mountinfo");
     if (!mount) {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kFooter = R"(Exit codes:
   0  ok
-  1  nothing can be observed, or not be served
+  1  nothing can be observed, served or shown
   2  bad usage or a bad configuration)";
 
 struct CommandName {
@@ -27,11 +27,13 @@ struct CommandName {
   std::string_view help;
 };
 
-constexpr std::array<CommandName, 4> kCommands{{
+constexpr std::array<CommandName, 6> kCommands{{
     {"serve", Cli::Command::serve, "Observe and serve metrics; the default"},
     {"check", Cli::Command::check, "Check the configuration; needs no privilege"},
     {"plan", Cli::Command::plan, "Show hooks, matched targets and series counts; attaches nothing"},
     {"once", Cli::Command::once, "Write one exposition to stdout"},
+    {"top", Cli::Command::top, "Show the targets of a running tacho in the terminal"},
+    {"health", Cli::Command::health, "Ask the tacho that serves at the address given whether it is well"},
 }};
 
 const std::map<std::string, LogLevel> kLevels{
@@ -60,6 +62,33 @@ std::optional<ExitNow> find_empty_value(std::span<const char* const> arguments) 
   return std::nullopt;
 }
 
+/// In a group of their own in the program's help.
+void add_top_options(CLI::App& top, TopOptions& options) {
+  top.add_option("--url", options.url, "http://HOST:PORT, https://USER@HOST or unix:PATH of a running tacho")
+      ->type_name("URL")
+      ->capture_default_str();
+  top.add_option("--password-file", options.password_file, "Holds the password of the user in the URL")
+      ->type_name("FILE");
+  top.add_option("--ca-file", options.ca_file, "Certificates to trust (PEM); none: the system's")->type_name("FILE");
+  top.add_option("--sort", options.sort, "name, rate, p50, p99, queue, idle or conditions")
+      ->type_name("COLUMN")
+      ->capture_default_str();
+  top.add_option("--filter", options.filter, "Only targets with these words in name, labels or cgroup")
+      ->type_name("WORDS");
+  top.add_flag("--once", options.once, "Print the table and end");
+  top.add_flag("--json", options.json, "Print the data and end");
+}
+
+std::string help_of(const CLI::App& app) {
+  const CLI::App* const top = app.get_subcommand("top");
+  const std::string all = app.help();
+  const std::string own = top->help();
+  const std::size_t options = own.find("Options:");
+  const std::size_t footer = all.find(kFooter);
+  return all.substr(0, footer) + "Options of top:" + own.substr(options + std::string_view("Options:").size()) + "\n" +
+         all.substr(footer);
+}
+
 std::optional<ExitNow> check_unknown(const CLI::App& app) {
   const std::vector<std::string> unknown = app.remaining(true);
   if (unknown.empty()) {
@@ -68,6 +97,11 @@ std::optional<ExitNow> check_unknown(const CLI::App& app) {
   std::vector<std::string> flags;
   for (const CLI::Option* option : app.get_options()) {
     flags.push_back("--" + option->get_single_name());
+  }
+  if (app.got_subcommand("top")) {
+    for (const CLI::Option* option : app.get_subcommand("top")->get_options()) {
+      flags.push_back("--" + option->get_single_name());
+    }
   }
   const std::vector<std::string_view> flag_views(flags.begin(), flags.end());
   const auto flag =
@@ -90,7 +124,8 @@ std::optional<ExitNow> check_values(const Cli& cli) {
   if (!path.starts_with('/') || path.find_first_of("?#% ") != std::string_view::npos || printable(path) != path) {
     return refuse("--web.telemetry-path: " + printable(path) + " is not a path such as /metrics");
   }
-  if (path == "/" || path == "/targets" || path.starts_with("/-/")) {
+  if (path == "/" || path == "/targets" || path.starts_with("/-/") || path.starts_with("/api/") ||
+      path.starts_with("/assets/")) {
     return refuse("--web.telemetry-path: " + std::string(path) + " is a page of tacho's own; choose another path");
   }
   return std::nullopt;
@@ -132,16 +167,25 @@ std::variant<Cli, ExitNow> parse_cli(std::span<const char* const> arguments) {
   app.add_option("--path.procfs", cli.procfs, "Where procfs is mounted")->type_name("DIR")->capture_default_str();
   app.add_option("--path.cgroupfs", cli.cgroupfs, "Where cgroup v2 is mounted; none: found in mountinfo")
       ->type_name("DIR");
+  app.add_option("--path.log", cli.log_directory, "Where containers/ of the kubelet is, for the names of pods")
+      ->type_name("DIR")
+      ->capture_default_str();
+  app.add_option("--path.lib", cli.lib_directory, "Where podman and Docker keep the names of containers")
+      ->type_name("DIR")
+      ->capture_default_str();
   app.add_option("--btf.path", cli.btf_file, "BTF of the running kernel; none: /sys/kernel/btf/vmlinux")
       ->type_name("FILE");
   for (const auto& [name, command, help] : kCommands) {
     auto* subcommand = app.add_subcommand(std::string(name), std::string(help));
     subcommand->set_help_flag();  // --help after a command falls through to the program's
+    if (command == Cli::Command::top) {
+      add_top_options(*subcommand, cli.top);
+    }
     subcommand->allow_extras();
     subcommand->callback([&cli, command] { cli.command = command; });
   }
 
-  const std::string help = app.help();  // after parsing it would be the command's, which has no flags of its own
+  const std::string help = help_of(app);  // after parsing it would be the command's, which has no flags of its own
   if (auto stop = find_empty_value(arguments)) {
     return *std::move(stop);
   }

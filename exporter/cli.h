@@ -13,12 +13,23 @@ namespace tacho {
 
 /// Exit codes of every command, as --help lists them.
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitFailed = 1;  ///< nothing can be observed, or not be served
+inline constexpr int kExitFailed = 1;  ///< nothing can be observed, served or shown
 inline constexpr int kExitUsage = 2;   ///< bad flags or a bad configuration
+
+/// What `tacho top` is asked for.
+struct TopOptions {
+  std::string url = "http://127.0.0.1:9435";
+  std::string password_file;  ///< holds the password of the user in the URL; empty: it is in the URL
+  std::string ca_file;        ///< certificates to trust; empty: the system's
+  std::string sort = "rate";
+  std::string filter;
+  bool once = false;  ///< print the table and end
+  bool json = false;  ///< print the data and end
+};
 
 /// What the command line asks for; the defaults are those of a bare `tacho`.
 struct Cli {
-  enum class Command : std::uint8_t { serve, check, plan, once };
+  enum class Command : std::uint8_t { serve, check, plan, once, top, health };
 
   Command command = Command::serve;
   std::string config_file;                             ///< empty: the default configuration
@@ -28,8 +39,11 @@ struct Cli {
   LogLevel log_level = LogLevel::info;
   LogFormat log_format = LogFormat::text;
   std::string procfs = "/proc";
-  std::string cgroupfs;  ///< empty: to be found in procfs's mountinfo
-  std::string btf_file;  ///< empty: the kernel's own
+  std::string log_directory = "/var/log";  ///< of the kubelet
+  std::string lib_directory = "/var/lib";  ///< of podman and Docker
+  std::string cgroupfs;                    ///< empty: to be found in procfs's mountinfo
+  std::string btf_file;                    ///< empty: the kernel's own
+  TopOptions top;
 };
 
 /// The command line is answered by ending: with this code, after printing these.

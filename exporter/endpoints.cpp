@@ -1,6 +1,7 @@
 #include "endpoints.h"
 
 #include "metrics/exposition.h"
+#include "page/routes.h"
 #include "scrape/target_view.h"
 
 namespace tacho {
@@ -25,17 +26,13 @@ web::Response typed(std::string content_type, std::string body) {
 std::vector<web::Route> endpoints(const EndpointContext& context) {
   App* app = context.app;
   const std::string metrics_path = context.telemetry_path;
-  return {
+  std::vector<web::Route> list = page::routes(app->scraper(), metrics_path, [app] { return app->absent(); });
+  const std::vector<web::Route> others = {
       {metrics_path,
        {"GET"},
        [app](const web::Request& request) {
          const metrics::Format format = metrics::negotiate(request.header("Accept").value_or(""));
          return typed(std::string(metrics::content_type(format)), app->scraper().scrape(format));
-       }},
-      {"/",
-       {"GET"},
-       [app, metrics_path](const web::Request&) {
-         return typed("text/html; charset=utf-8", scrape::targets_html(app->scraper().summaries(), metrics_path));
        }},
       {"/targets",
        {"GET"},
@@ -52,6 +49,8 @@ std::vector<web::Route> endpoints(const EndpointContext& context) {
          return done ? plain("reloaded\n") : plain(done.error().message + "\n", 500);
        }},
   };
+  list.insert(list.end(), others.begin(), others.end());
+  return list;
 }
 
 }  // namespace tacho

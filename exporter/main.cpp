@@ -1,6 +1,7 @@
 #include <malloc.h>
 #include <spdlog/spdlog.h>
 
+#include <cerrno>
 #include <exception>
 #include <iostream>
 #include <span>
@@ -9,6 +10,7 @@
 #include "cli.h"
 #include "config/load.h"
 #include "serve.h"
+#include "top/top.h"
 
 namespace {
 
@@ -17,7 +19,17 @@ int run(const tacho::Cli& cli) {
   if (cli.command == Command::check) {
     return tacho::run_check(cli, std::cout, std::cerr);
   }
+  if (cli.command == Command::top) {
+    const auto shown = tacho::top::run(cli.top, std::cout);
+    if (!shown) {
+      std::cerr << "tacho: " << shown.error().message << "\n";
+    }
+    return shown ? tacho::kExitOk : shown.error().code == EINVAL ? tacho::kExitUsage : tacho::kExitFailed;
+  }
   tacho::init_log(cli.log_level, cli.log_format);
+  if (cli.command == Command::health) {
+    return tacho::health(cli);
+  }
   tacho::config::Config config;
   if (!cli.config_file.empty()) {
     tacho::config::Loaded loaded = tacho::config::load_file(cli.config_file);

@@ -17,8 +17,10 @@
 #include "app.h"
 #include "base/unique_fd.h"
 #include "base/version.h"
+#include "config/web_config_file.h"
 #include "endpoints.h"
 #include "metrics/exposition.h"
+#include "web/health.h"
 #include "web/server.h"
 
 namespace tacho {
@@ -215,6 +217,22 @@ int plan(const Cli& cli, const config::Config& config) {
   }
   (*app)->describe(std::cout);
   return kExitOk;
+}
+
+int health(const Cli& cli) {
+  constexpr std::chrono::seconds kPatience(2);
+  bool tls = false;
+  if (!cli.web_config_file.empty()) {
+    const auto web = config::read_web_config(cli.web_config_file);
+    if (!web) {
+      return failed(web.error());
+    }
+    tls = web->tls.has_value();
+  }
+  const auto address = web::ListenAddress::parse(cli.listen_addresses.front());
+  const auto well =
+      address ? web::ask_health(*address, tls, kPatience) : Result<void>(std::unexpected(address.error()));
+  return well ? kExitOk : failed(well.error());
 }
 
 }  // namespace tacho

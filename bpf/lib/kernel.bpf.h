@@ -102,6 +102,7 @@ struct tcp_sock {
 	u32 write_seq;
 	u32 snd_nxt;
 	u64 tcp_clock_cache;
+	bool is_mptcp; /* only with CONFIG_MPTCP */
 };
 
 struct sk_buff {
@@ -243,6 +244,7 @@ enum {
 	SOCK_SEQPACKET = 5,
 	IPPROTO_TCP = 6,
 	IPPROTO_UDP = 17,
+	IPPROTO_MPTCP = 262,
 	MSG_PEEK = 0x2,
 	MSG_ERRQUEUE = 0x2000,
 	RCV_SHUTDOWN = 1,

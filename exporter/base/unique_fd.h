@@ -25,6 +25,9 @@ class UniqueFd {
   [[nodiscard]] int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
 
+  /// The descriptor, which the caller closes from now on.
+  [[nodiscard]] int release() { return std::exchange(fd_, -1); }
+
   void reset(int descriptor = -1) {
     if (fd_ >= 0) {
       ::close(fd_);

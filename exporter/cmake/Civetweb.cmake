@@ -1,7 +1,7 @@
 # civetweb::civetweb: a static civetweb with OpenSSL 3, IPv6 and unix sockets, and nothing that tacho does not use.
 #
 # Debian 12's binary package has none of the three and lacks the fixes for CVE-2025-55763 and CVE-2025-9648, so
-# trixie's source package is built instead: found in TACHO_DOWNLOAD_CACHE or brought there by fetch-civetweb,
+# trixie's source package is built instead: found in TACHO_DOWNLOAD_CACHE or brought there by fetch-debian,
 # checked against the hashes below, patched with debian/patches and with what exporter/web/gate.h needs.
 #
 #   TACHO_CIVETWEB_SOURCE_DIR  an unpacked civetweb that has Debian's patches already; nothing is downloaded
@@ -54,10 +54,12 @@ function(civetweb_obtain)
   endforeach()
   if(missing)
     message(STATUS "civetweb: fetching ${civetweb_version} from this machine's Debian mirror into ${TACHO_DOWNLOAD_CACHE}")
-    execute_process(COMMAND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/fetch-civetweb ${TACHO_DOWNLOAD_CACHE} ${missing}
+    execute_process(COMMAND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/fetch-debian pool/main/c/civetweb
+                            ${TACHO_DOWNLOAD_CACHE} ${missing}
                     RESULT_VARIABLE failed ERROR_VARIABLE output)
     if(failed)
-      message(FATAL_ERROR "civetweb: could not obtain the source:\n${output}")
+      message(FATAL_ERROR "civetweb: could not obtain the source:\n${output}"
+                          "Or set TACHO_CIVETWEB_SOURCE_DIR to a patched civetweb source tree.")
     endif()
   endif()
   foreach(archive IN ITEMS orig debian)

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "config/glob.h"
+#include "config/labels.h"
 #include "config/network.h"
 
 namespace tacho::config {
@@ -58,6 +59,28 @@ void check_names(const Node& targets, const Context& context) {
     if (const auto [first, added] = lines.emplace(name->text, name->where.line); !added) {
       context.error(name->where, "duplicate target name " + quote(name->text),
                     "first used in line " + std::to_string(first->second));
+    }
+  }
+}
+
+/// Two labels of one name would make the exposition invalid.
+void check_renamed(const Config& config, const Node& node, const Context& context) {
+  std::map<std::string, std::string> given;
+  for (const TargetRule& target : config.targets) {
+    for (const auto& [name, value] : target.labels) {
+      if (check_label_name(name)) {  // else it is reported where it stands
+        given.emplace(name, "target " + target.name);
+      }
+    }
+  }
+  const ContainerLabels::Rename& rename = config.labels.rename;
+  for (const auto& [label, renamed] :
+       {std::pair("namespace", &rename.namespace_), std::pair("pod", &rename.pod),
+        std::pair("container", &rename.container), std::pair("cgroup", &rename.cgroup)}) {
+    if (const auto [first, added] = given.emplace(*renamed, std::string("labels.rename.") + label); !added) {
+      context.error(place_of(node, "labels"),
+                    "labels.rename." + std::string(label) + ": label " + quote(*renamed) + " is given twice",
+                    "the other time by " + first->second);
     }
   }
 }
@@ -119,6 +142,11 @@ Result<void> check_target_name(std::string_view name) {
   return {};
 }
 
+Result<void> check_renamed_label(std::string_view name) {
+  constexpr std::array<std::string_view, 4> kOwn{"namespace", "pod", "container", "cgroup"};
+  return std::ranges::find(kOwn, name) != kOwn.end() ? Result<void>() : check_label_name(name);
+}
+
 Result<void> check_peer_name(std::string_view name) {
   if (name == kOverflowTarget) {
     return fail("is what everything beyond limits.max_peers is called; choose another name");
@@ -149,6 +177,7 @@ void check_config(Config& config, const Node& node, const Context& context) {
   if (const Node* const targets = node.find("targets"); targets != nullptr) {
     check_names(*targets, context);
   }
+  check_renamed(config, node, context);
   if (const Node* const peers = node.find("peers"); peers != nullptr) {
     check_networks(*peers, context);
   }

@@ -23,6 +23,8 @@ Result<void> check_cgroup_glob(std::string_view pattern);
 Result<void> check_exe_glob(std::string_view pattern);
 Result<void> check_target_name(std::string_view name);
 
+/// A name for one of the labels namespace, pod, container and cgroup, which may go by these names, too.
+Result<void> check_renamed_label(std::string_view name);
 Result<void> check_peer_name(std::string_view name);
 Result<void> check_network(std::string_view network);
 

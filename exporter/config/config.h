@@ -50,6 +50,8 @@ enum class Listeners : std::uint8_t { automatic, always, never };
 struct Discovery {
   Listeners listeners = Listeners::automatic;  ///< automatic: when no target is configured
   std::vector<std::string> exclude;            ///< cgroup globs that discovery leaves out
+  /// Globs on namespaces of Kubernetes that discovery leaves out, and selectors by container that name no namespace.
+  std::vector<std::string> exclude_namespaces{"kube-system", "kube-public", "kube-node-lease"};
 };
 
 /// What the peers of some networks are called in the label `peer`: "NAME:PORT" instead of "ADDRESS:PORT".
@@ -58,6 +60,20 @@ struct PeerName {
   std::vector<std::string> networks;  ///< as parse_network() takes them
 
   bool operator==(const PeerName&) const = default;
+};
+
+/// What becomes of the labels that say what a container is called.
+struct ContainerLabels {
+  struct Rename {
+    std::string namespace_ = "namespace";
+    std::string pod = "pod";
+    std::string container = "container";
+    std::string cgroup = "cgroup";
+  };
+  enum class Label : std::uint8_t { namespace_, pod, container, cgroup };
+
+  Rename rename;
+  std::vector<Label> drop;  ///< targets that are alike without them are one
 };
 
 /// Which family of kernel hooks a probe uses; automatic takes the first that loads and attaches.
@@ -87,6 +103,7 @@ struct Config {
   Duration idle_limit = std::chrono::seconds(1);  ///< a longer gap between operations is idleness, not an interval
   std::vector<TargetRule> targets;
   Discovery discovery;
+  ContainerLabels labels;
   Probes probes;
   Histograms histograms;
   Limits limits;

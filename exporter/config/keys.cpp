@@ -85,7 +85,8 @@ Type<TargetRule> target() {
           key("ports", &TargetRule::ports, ports(),
               "Only server sockets on these local ports count; none given: all do."),
           key("http2", &TargetRule::http2, boolean(),
-              "Whether the requests of cleartext HTTP/2 connections (gRPC) are counted, by the headers of their frames; "
+              "Whether the requests of cleartext HTTP/2 connections (gRPC) are counted, by the headers of their "
+              "frames; "
               "they are under-counted otherwise. Needs Linux 5.17."),
           key("labels", &TargetRule::labels, labels(), "Labels added to every series of the target."),
       },
@@ -109,6 +110,29 @@ constexpr std::string_view kTargetsExample = R"(- name: web
   self: pod
 )";
 
+Type<ContainerLabels> container_labels() {
+  using Label = ContainerLabels::Label;
+  using Rename = ContainerLabels::Rename;
+  const auto label = text({.summary = "a label name", .max_bytes = kMaxName, .check = check_renamed_label});
+  return section<ContainerLabels>({
+      key("rename", &ContainerLabels::rename,
+          section<Rename>({
+              key("namespace", &Rename::namespace_, label, "What to call the label of the namespace."),
+              key("pod", &Rename::pod, label, "What to call the label of the pod."),
+              key("container", &Rename::container, label, "What to call the label of the container."),
+              key("cgroup", &Rename::cgroup, label, "What to call the label of the cgroup path."),
+          }),
+          "Other names for these labels, where they would clash with those that a scrape adds."),
+      key("drop", &ContainerLabels::drop,
+          list(choice<Label>({{"namespace", Label::namespace_},
+                              {"pod", Label::pod},
+                              {"container", Label::container},
+                              {"cgroup", Label::cgroup}}),
+               "a list of these labels"),
+          "Labels to leave out; targets that are alike without them are counted as one."),
+  });
+}
+
 Type<Discovery> discovery() {
   return section<Discovery>({
       key("listeners", &Discovery::listeners,
@@ -119,6 +143,9 @@ Type<Discovery> discovery() {
           "while no target is configured."),
       key("exclude", &Discovery::exclude, list(cgroup_glob(), "a list of globs on cgroup paths"),
           "What such discovery leaves out, by cgroup."),
+      key("exclude_namespaces", &Discovery::exclude_namespaces, list(glob("a glob"), "a list of globs"),
+          "Namespaces of Kubernetes that it leaves out, and that a container selector without a namespace does not "
+          "mean."),
   });
 }
 
@@ -196,6 +223,7 @@ const Type<Config>& config_type() {
               "that matches several cgroups or containers makes a target of each.")
               .example(std::string(kTargetsExample)),
           key("discovery", &Config::discovery, discovery(), "Finding targets that are not configured."),
+          key("labels", &Config::labels, container_labels(), "What becomes of the labels that tell containers apart."),
           key("probes", &Config::probes, probes(), "What is observed, and how."),
           key("histograms", &Config::histograms, histograms(), "The shape of all histograms."),
           key("limits", &Config::limits, limits(), "Bounds on the number of series."),

@@ -128,6 +128,7 @@ Type<std::vector<T>> list(Type<T> item, std::string summary) {
       context.wrong_type(node, summary, node.kind == Node::Kind::scalar ? "write [" + node.text + ']' : "");
       return;
     }
+    out.clear();  // what is written replaces the default
     for (std::size_t i = 0; i < node.items.size(); ++i) {
       T value{};
       read(node.items[i], value, context.below('[' + std::to_string(i) + ']'));

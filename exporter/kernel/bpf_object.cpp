@@ -166,8 +166,8 @@ bool BpfObject::try_load(const ObjectSource& source, AttachPlan& plan, const Loa
     bpf_program__set_autoload(program, plan.uses(bpf_program__name(program)));
   }
   ObjectSetup object_setup(object_.get(), std::ranges::any_of(plan.programs(), [this](std::string_view name) {
-    return is_preemptible(find_program(object_.get(), name));
-  }));
+                             return is_preemptible(find_program(object_.get(), name));
+                           }));
   if (auto ready = setup(object_setup); !ready) {
     error = ready.error();
     return false;

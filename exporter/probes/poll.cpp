@@ -80,8 +80,11 @@ class PollProbe final : public Probe {
     sample.poll_ns = keep_rising(index, times, now_ns);
   }
 
-  void count(std::uint32_t index, ConditionCounters& counters) override {
-    for_each_shard(index, [&counters](const poll_shard& shard) {
+  void count(std::uint32_t index, Activity& activity) override {
+    std::uint64_t threads = 0;
+    for_each_shard(index, [&](const poll_shard& shard) {
+      ConditionCounters& counters = activity.conditions;
+      threads += load(shard.threads);
       for (std::size_t outcome = 0; outcome < TACHO_POLL_OUTCOMES; ++outcome) {
         const auto& slots = shard.duration[outcome].slots;
         const std::uint64_t calls = std::accumulate(std::begin(slots), std::end(slots), std::uint64_t{0});
@@ -89,12 +92,13 @@ class PollProbe final : public Probe {
         counters.poll_nonblocking += outcome == TACHO_POLL_NONBLOCKING ? calls : 0;
       }
     });
+    activity.threads = not_negative(threads);
   }
 
   void summarize(std::uint32_t index, Summary& summary) override {
     const PollSnapshot s = snapshot(index);
     summary.waiters = s.times.waiting();
-    summary.threads = s.threads;
+    summary.threads = not_negative(s.threads);
   }
 
   void read(std::uint32_t index, std::int64_t now_ns, const metrics::Window& window, metrics::Row& row) override {

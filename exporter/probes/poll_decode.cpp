@@ -36,12 +36,11 @@ constexpr std::array kFamilies{
         "tacho_threads", Type::gauge, "", "Threads that have called epoll_wait, poll or select and are alive.", "", {}},
 };
 
-/// A sum of per-CPU differences: below zero only if it was read in the middle of a change.
+}  // namespace
+
 std::uint64_t not_negative(std::uint64_t value) {
   return static_cast<std::int64_t>(value) < 0 ? 0 : value;
 }
-
-}  // namespace
 
 std::uint64_t PollTimes::total_ns(std::int64_t now_ns) const {
   const std::uint64_t completed = std::accumulate(completed_ns.begin(), completed_ns.end(), std::uint64_t{0});

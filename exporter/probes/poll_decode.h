@@ -32,6 +32,9 @@ struct PollSnapshot {
   std::uint64_t threads = 0;
 };
 
+/// A sum of per-CPU differences: below zero only if it was read in the middle of a change.
+std::uint64_t not_negative(std::uint64_t value);
+
 void add_shard(PollTimes& times, const poll_shard& shard);
 void add_shard(PollSnapshot& snapshot, const poll_shard& shard);
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -37,6 +38,20 @@ struct ConditionCounters {
   std::uint64_t poll_nonblocking = 0;
 };
 
+/// What the sampler reads of a target once a second, beside the window's counters; each probe adds its part.
+struct Activity {
+  ConditionCounters conditions;
+  metrics::Histogram duration;  ///< of requests
+  std::uint64_t queue_ns = 0;   ///< time that requests waited for their first read
+  std::uint64_t threads = 0;    ///< that poll and are alive
+};
+
+/// Calls to one peer.
+struct Dependency {
+  std::string peer;
+  metrics::Histogram duration;  ///< last send to first byte back
+};
+
 /// What people want to know first about a target; each probe fills in its part.
 struct Summary {
   std::uint64_t requests = 0;
@@ -46,6 +61,7 @@ struct Summary {
   std::uint64_t server_connections = 0;
   std::uint64_t waiters = 0;  ///< threads in polling calls
   std::uint64_t threads = 0;
+  std::vector<Dependency> dependencies;  ///< in no particular order
 };
 
 /// One subject observed in the kernel: its programs, the accumulators of every target, its metric families.
@@ -70,7 +86,7 @@ class Probe {
 
   /// Adds this probe's part to a sample of the windowed gauges. `now_ns` is CLOCK_MONOTONIC, as the programs use it.
   virtual void sample(std::uint32_t index, std::int64_t now_ns, metrics::WindowSample& sample) = 0;
-  virtual void count(std::uint32_t index, ConditionCounters& counters) = 0;
+  virtual void count(std::uint32_t index, Activity& activity) = 0;
   virtual void summarize(std::uint32_t index, Summary& summary) = 0;
   /// All samples of a target, in the order of families().
   virtual void read(std::uint32_t index, std::int64_t now_ns, const metrics::Window& window, metrics::Row& row) = 0;

@@ -81,15 +81,16 @@ class SocketProbe final : public Probe {
     });
   }
 
-  void count(std::uint32_t index, ConditionCounters& counters) override {
-    for_each_shard(index, [&counters](const socket_shard& shard) {
-      metrics::Histogram duration;
-      add_histogram(duration, shard.duration);
-      counters.requests += metrics::total(duration);
+  void count(std::uint32_t index, Activity& activity) override {
+    ConditionCounters& counters = activity.conditions;
+    for_each_shard(index, [&activity, &counters](const socket_shard& shard) {
+      add_histogram(activity.duration, shard.duration);
+      activity.queue_ns += load(shard.queue.sum_ns);
       counters.overlapped += load(shard.overlapped_turns);
       counters.sampled += load(shard.sampled_turns);
       counters.repeated += load(shard.repeated_turns);
     });
+    counters.requests += metrics::total(activity.duration);
   }
 
   void summarize(std::uint32_t index, Summary& summary) override {
@@ -99,6 +100,9 @@ class SocketProbe final : public Probe {
     summary.queue = s.queue;
     summary.in_flight = in_flight(s);
     summary.server_connections = active_connections(s, TACHO_ROLE_SERVER);
+    for (DependencySnapshot& dependency : calls(index)) {
+      summary.dependencies.push_back({std::move(dependency.peer), dependency.duration});
+    }
   }
 
   void read(std::uint32_t index, std::int64_t /*now_ns*/, const metrics::Window& window, metrics::Row& row) override {
@@ -193,8 +197,8 @@ Result<std::unique_ptr<Probe>> load_socket_probe(const config::Config& config, c
   const std::array variants{
       kernel::Variant{"socket_storage", kernel::source_of("socket", socket_bpf__elf_bytes), socket_hooks()},
       kernel::Variant{"hash", kernel::source_of("socket", socket_basic_bpf__elf_bytes), socket_basic_hooks()}};
-  auto object = load_object(variants, config.probes.socket,
-                            environment, [&environment, &names](kernel::ObjectSetup& setup) -> Result<void> {
+  auto object = load_object(variants, config.probes.socket, environment,
+                            [&environment, &names](kernel::ObjectSetup& setup) -> Result<void> {
                               const auto indices = static_cast<std::uint32_t>(environment.indices);
                               if (auto done = setup.set_max_entries("socket_chains", indices); !done) {
                                 return done;

@@ -33,11 +33,10 @@ constexpr std::array<Names, 1> kFentryGoneMore{"socket_fentry_unix_gone"};
 
 constexpr std::array<Names, 2> kKprobeSend{"socket_kretprobe_inet_sendmsg", "socket_kprobe_inet_sendmsg"};
 constexpr std::array<Names, 10> kKprobeSendMore{
-    "socket_kretprobe_inet6_sendmsg",        "socket_kprobe_inet6_sendmsg",
-    "socket_kretprobe_unix_stream_sendmsg",  "socket_kprobe_unix_stream_sendmsg",
-    "socket_kretprobe_unix_dgram_sendmsg",   "socket_kprobe_unix_dgram_sendmsg",
-    "socket_kretprobe_inet_sendpage",        "socket_kprobe_inet_sendpage",
-    "socket_kretprobe_unix_stream_sendpage", "socket_kprobe_unix_stream_sendpage"};
+    "socket_kretprobe_inet6_sendmsg",    "socket_kprobe_inet6_sendmsg",         "socket_kretprobe_unix_stream_sendmsg",
+    "socket_kprobe_unix_stream_sendmsg", "socket_kretprobe_unix_dgram_sendmsg", "socket_kprobe_unix_dgram_sendmsg",
+    "socket_kretprobe_inet_sendpage",    "socket_kprobe_inet_sendpage",         "socket_kretprobe_unix_stream_sendpage",
+    "socket_kprobe_unix_stream_sendpage"};
 constexpr std::array<Names, 2> kKprobeReceive{"socket_kretprobe_inet_recvmsg", "socket_kprobe_inet_recvmsg"};
 constexpr std::array<Names, 10> kKprobeReceiveMore{
     "socket_kretprobe_inet6_recvmsg",           "socket_kprobe_inet6_recvmsg",
@@ -75,9 +74,9 @@ constexpr std::array kBasicReceiveWays{kTpReceive, kFunctionReceive,
                                        Alternative{"kprobe", kKprobeReceive, kKprobeReceiveMore}};
 constexpr std::array kBasicDataReadyWays{kTpDataReady, kFunctionDataReady, Alternative{"kprobe", kKprobeDataReady}};
 
-constexpr std::array kBasicHooks{Hook{"socket_gone", kGoneWays},      Hook{"clone", kCloneWays},
-                                 Hook{"state_change", kStateWays},    Hook{"data_ready", kBasicDataReadyWays},
-                                 Hook{"receive", kBasicReceiveWays},  Hook{"send", kBasicSendWays},
+constexpr std::array kBasicHooks{Hook{"socket_gone", kGoneWays},     Hook{"clone", kCloneWays},
+                                 Hook{"state_change", kStateWays},   Hook{"data_ready", kBasicDataReadyWays},
+                                 Hook{"receive", kBasicReceiveWays}, Hook{"send", kBasicSendWays},
                                  Hook{"older_sockets", kOlderWays}};
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <random>
 
 #include "config/units.h"
 #include "metrics/prometheus_families.h"
@@ -39,7 +40,8 @@ Scraper::Scraper(const config::Config& config, std::vector<std::unique_ptr<probe
       targets_object_(targets_object),
       table_(table),
       mutex_(mutex),
-      runtimes_(table.indices()) {}
+      runtimes_(table.indices()),
+      instance_(fmt::format("{:08x}", std::random_device{}())) {}
 
 void Scraper::build_series(Runtime& runtime) const {
   runtime.series.clear();
@@ -52,6 +54,7 @@ void Scraper::build_series(Runtime& runtime) const {
 Result<void> Scraper::target_added(const targets::Target& target) {
   auto runtime = std::make_unique<Runtime>(window_);
   runtime->target = &target;
+  runtime->id = target_id(target.wanted.labels);
   build_series(*runtime);
   for (std::size_t i = 0; i < probes_.size(); ++i) {
     if (auto added = probes_[i]->add_target(target.ref.index); !added) {
@@ -66,6 +69,9 @@ Result<void> Scraper::target_added(const targets::Target& target) {
   beginning.time_ns = kernel_now_ns();
   runtime->window.push(beginning);
   runtime->conditions.push(beginning.time_ns, {}, lost());
+  metrics::HistorySample nothing;
+  nothing.time_ns = beginning.time_ns;
+  runtime->history.push(tick_, nothing);
   runtimes_.at(target.ref.index) = std::move(runtime);
   return {};
 }
@@ -115,21 +121,27 @@ std::uint64_t Scraper::lost() const {
 
 void Scraper::sample() {
   const std::lock_guard lock(mutex_);
-  const std::uint64_t losses = lost();
+  losses_ = lost();
+  ++tick_;
   for (const auto& runtime : runtimes_) {
     if (!runtime) {
       continue;
     }
     const std::uint32_t index = runtime->target->ref.index;
     metrics::WindowSample sample;
-    probes::ConditionCounters counters;
+    probes::Activity activity;
     sample.time_ns = kernel_now_ns();
     for (const auto& probe : probes_) {
       probe->sample(index, sample.time_ns, sample);
-      probe->count(index, counters);
+      probe->count(index, activity);
     }
     runtime->window.push(sample);
-    runtime->conditions.push(sample.time_ns, counters, losses);
+    runtime->conditions.push(sample.time_ns, activity.conditions, losses_);
+    runtime->history.push(tick_, {.time_ns = sample.time_ns,
+                                  .duration = activity.duration,
+                                  .queue_ns = activity.queue_ns,
+                                  .idle_ns = sample.poll_ns,
+                                  .threads = activity.threads});
   }
 }
 
@@ -231,38 +243,6 @@ void Scraper::reconfigure(const config::Config& config) {
     }
     build_series(*runtime);
   }
-}
-
-std::vector<TargetSummary> Scraper::summaries() {
-  const std::lock_guard lock(mutex_);
-  std::vector<TargetSummary> all;
-  for (const auto& runtime : runtimes_) {
-    if (!runtime) {
-      continue;
-    }
-    const targets::DesiredTarget& wanted = runtime->target->wanted;
-    TargetSummary summary;
-    summary.name = wanted.name;
-    summary.labels = wanted.labels;
-    summary.identity = wanted.identity;
-    summary.live = runtime->target->state == targets::Target::State::live;
-    summary.cgroups = wanted.cgroups.size();
-    summary.processes = wanted.processes.size();
-    summary.request_rate = runtime->conditions.request_rate();
-    summary.observed_rps = runtime->window.observed_rps();
-    summary.poll_mean = runtime->window.poll_mean();
-    for (const auto& probe : probes_) {
-      probe->summarize(runtime->target->ref.index, summary.counts);
-    }
-    const auto conditions = runtime->conditions.evaluate(runtime->window.few_samples());
-    for (std::size_t i = 0; i < conditions.size(); ++i) {
-      if (conditions.at(i)) {
-        summary.conditions.push_back(condition_name(static_cast<Condition>(i)));
-      }
-    }
-    all.push_back(std::move(summary));
-  }
-  return all;
 }
 
 ReloadState Scraper::reload_state() {

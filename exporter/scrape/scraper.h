@@ -4,7 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/config.h"
@@ -15,24 +18,10 @@
 #include "probes/probe.h"
 #include "scrape/conditions.h"
 #include "scrape/self_metrics.h"
+#include "scrape/view.h"
 #include "targets/target_table.h"
 
 namespace tacho::scrape {
-
-/// A target at a glance: rates over the window, durations since the start.
-struct TargetSummary {
-  std::string name;
-  targets::Labels labels;
-  targets::CgroupIdentity identity;
-  bool live = true;
-  std::size_t cgroups = 0;
-  std::size_t processes = 0;
-  double request_rate = 0;  ///< per second
-  double observed_rps = 0;  ///< sends per second
-  double poll_mean = 0;     ///< seconds
-  probes::Summary counts;
-  std::vector<std::string_view> conditions;  ///< that hold
-};
 
 /// Turns the kernel's accumulators into expositions. Owns the probes and what user space keeps about each target;
 /// follows the table of targets as its observer. The mutex guards the table and everything here.
@@ -64,6 +53,13 @@ class Scraper final : public targets::TargetObserver {
   /// Takes the mutex.
   [[nodiscard]] std::vector<TargetSummary> summaries();
 
+  /// A part of the table of targets; takes the mutex.
+  [[nodiscard]] TableView table(const TableQuery& query);
+  /// Seconds after the tick `since` of the targets with these ids; takes the mutex.
+  [[nodiscard]] HistoryView history(std::span<const std::string> ids, std::uint64_t since);
+  /// One target, with its history after the tick `since`; nothing if no target has that id. Takes the mutex.
+  [[nodiscard]] std::optional<DetailView> detail(std::string_view id, std::uint64_t since);
+
   [[nodiscard]] ReloadState reload_state();
 
   /// Of the targets first, then of the probes.
@@ -73,6 +69,8 @@ class Scraper final : public targets::TargetObserver {
   /// What user space keeps about a target.
   struct Runtime {
     const targets::Target* target = nullptr;
+    std::string id;
+    metrics::History history;
     metrics::Window window;
     ConditionWatch conditions;
     std::vector<metrics::TargetSeries> series;  // by probe, the conditions last
@@ -85,6 +83,10 @@ class Scraper final : public targets::TargetObserver {
   void write_self(std::string& out, metrics::Format format);
   void release(bool scraped, targets::Time now);
   [[nodiscard]] std::uint64_t lost() const;
+  [[nodiscard]] TargetSummary summarize(const Runtime& runtime) const;
+  [[nodiscard]] TableRow row(const Runtime& runtime) const;
+  [[nodiscard]] const Runtime* find(std::string_view id) const;
+  static double sort_value(const Runtime& runtime, SortKey key);
   [[nodiscard]] std::string window_text() const;
 
   std::chrono::nanoseconds window_;
@@ -98,6 +100,9 @@ class Scraper final : public targets::TargetObserver {
   std::vector<std::unique_ptr<Runtime>> runtimes_;  // by index
   std::vector<CollectorResult> results_;
   ReloadState reload_;
+  std::string instance_;
+  std::uint64_t tick_ = 0;     // of the last sample
+  std::uint64_t losses_ = 0;   // as of the last sample
   std::size_t last_size_ = 0;  // of an exposition, to reserve
 };
 

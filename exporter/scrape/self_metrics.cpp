@@ -1,7 +1,6 @@
 #include "scrape/self_metrics.h"
 
 #include <array>
-#include <numeric>
 
 #include "base/version.h"
 #include "bpf/lib/loss.h"
@@ -11,7 +10,8 @@ namespace tacho::scrape {
 namespace {
 
 constexpr std::array<std::string_view, TACHO_LOSS_REASONS> kReasons{"socket_state", "task_state",   "ring_full",
-                                                                    "map_full",     "stale_target", "peer_overflow", "http2_step", "http2_stream"};
+                                                                    "map_full",     "stale_target", "peer_overflow",
+                                                                    "http2_step",   "http2_stream"};
 
 void add_hooks(const kernel::BpfObject& object, prometheus::MetricFamily& family) {
   for (const kernel::HookState& hook : object.hooks()) {
@@ -52,9 +52,22 @@ prometheus::MetricFamily single(SelfName name, double value) {
   return family;
 }
 
+std::vector<std::pair<std::string_view, std::uint64_t>> losses(const kernel::BpfObject& object) {
+  std::vector<std::pair<std::string_view, std::uint64_t>> list;
+  if (const auto counts = kernel::read_per_cpu_counters(object.map("lost_events"), kReasons.size())) {
+    for (std::size_t i = 0; i < kReasons.size(); ++i) {
+      list.emplace_back(kReasons[i], (*counts)[i]);
+    }
+  }
+  return list;
+}
+
 std::uint64_t lost_events(const kernel::BpfObject& object) {
-  const auto lost = kernel::read_per_cpu_counters(object.map("lost_events"), kReasons.size());
-  return lost ? std::accumulate(lost->begin(), lost->end(), std::uint64_t{0}) : 0;
+  std::uint64_t sum = 0;
+  for (const auto& [reason, events] : losses(object)) {
+    sum += events;
+  }
+  return sum;
 }
 
 std::vector<prometheus::MetricFamily> object_metrics(std::span<const ObservedObject> objects,
@@ -81,10 +94,8 @@ std::vector<prometheus::MetricFamily> object_metrics(std::span<const ObservedObj
         add_sample(runs, labels, static_cast<double>(program.runs));
       }
     }
-    if (const auto counts = kernel::read_per_cpu_counters(object.map("lost_events"), kReasons.size())) {
-      for (std::size_t i = 0; i < kReasons.size(); ++i) {
-        add_sample(lost, {{"probe", probe}, {"reason", std::string(kReasons[i])}}, static_cast<double>((*counts)[i]));
-      }
+    for (const auto& [reason, events] : losses(object)) {
+      add_sample(lost, {{"probe", probe}, {"reason", std::string(reason)}}, static_cast<double>(events));
     }
     for (const std::string_view map : observed.maps) {
       if (const auto fill = kernel::map_fill(object, std::string(map))) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernel/bpf_object.h"
@@ -42,6 +43,9 @@ std::vector<prometheus::MetricFamily> target_metrics(const targets::TargetTable&
 std::vector<prometheus::MetricFamily> collector_metrics(std::span<const CollectorResult> results);
 
 std::vector<prometheus::MetricFamily> program_metrics(const ReloadState& reload);
+
+/// Events lost by an object so far, by reason; empty if they cannot be read.
+std::vector<std::pair<std::string_view, std::uint64_t>> losses(const kernel::BpfObject& object);
 
 /// Events lost by an object so far, whatever the reason.
 std::uint64_t lost_events(const kernel::BpfObject& object);

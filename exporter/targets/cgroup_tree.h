@@ -9,8 +9,8 @@
 namespace tacho::targets {
 
 /// Where the cgroup v2 hierarchy is mounted, from /proc/self/mountinfo: /sys/fs/cgroup, or /sys/fs/cgroup/unified on
-/// hybrid hosts. The mount of the whole hierarchy is preferred over that of a part. Where there is none, the v1 hierarchy
-/// of the memory controller.
+/// hybrid hosts. The mount of the whole hierarchy is preferred over that of a part. Where there is none, the v1
+/// hierarchy of the memory controller.
 Result<std::string> find_cgroup_mount(const std::string& mountinfo_path);
 
 /// Whether a directory belongs to a hierarchy of cgroup v1.

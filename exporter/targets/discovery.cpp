@@ -21,6 +21,8 @@ constexpr auto kSettle = 50ms;
 constexpr auto kFullLook = 30s;
 /// Walking all processes and files is the expensive part.
 constexpr auto kProcessLookSpacing = 300ms;
+/// For the kubelet to name a new container.
+constexpr auto kNamesPatience = 10s;
 
 }  // namespace
 
@@ -31,7 +33,8 @@ Discovery::Discovery(const kernel::BpfObject& object, Paths paths, TargetTable& 
       table_(table),
       mutex_(mutex),
       observer_(observer),
-      maps_(std::move(maps)) {
+      maps_(std::move(maps)),
+      names_(paths_.names) {
   world_.own_tgid = static_cast<std::uint32_t>(::getpid());
 }
 
@@ -150,7 +153,29 @@ void Discovery::look_at_processes() {
   world_.processes = scan_processes(paths_.procfs);
 }
 
+/// The kubelet makes its link a moment after the container, so a name that is missing is looked for again, for a while;
+/// pause containers never get one.
+void Discovery::look_at_names(Time now) {
+  std::vector<CgroupIdentity> containers;
+  for (const auto& [path, id] : world_.cgroups) {
+    CgroupIdentity identity = identify(path);
+    if (identity.kind == CgroupIdentity::Kind::container && identity.path == path) {
+      containers.push_back(std::move(identity));
+    }
+  }
+  const std::size_t unnamed = names_.refresh(containers);
+  world_.names = names_.known();
+  if (unnamed > unnamed_) {
+    names_wanted_until_ = now + kNamesPatience;
+  }
+  unnamed_ = unnamed;
+  if (unnamed > 0 && now < names_wanted_until_) {
+    schedule(now + kProcessLookSpacing);
+  }
+}
+
 void Discovery::replan(Time now) {
+  look_at_names(now);
   auto wanted = rules_->plan(world_, known_);
   absent_ = rules_->absent(wanted);
   for (const std::string& name : absent_) {

@@ -25,6 +25,7 @@ namespace tacho::targets {
 struct Paths {
   std::string procfs = "/proc";
   std::string cgroupfs;  ///< mount of cgroup v2
+  NameSources names;
 };
 
 /// Keeps the table of targets and the kernel's look-up maps in line with the machine: a full look at the start and
@@ -67,6 +68,7 @@ class Discovery {
   void handle_cgroup(const target_event& event);
   void look_at_everything();
   void look_at_processes();
+  void look_at_names(Time now);
   void replan(Time now);
   void schedule(Time when);
 
@@ -79,6 +81,9 @@ class Discovery {
   std::optional<TargetRules> rules_;
   std::unique_ptr<ring_buffer, RingDeleter> ring_;
   World world_;
+  ContainerNames names_;
+  std::size_t unnamed_ = 0;  // containers of pods whose name was looked for in vain
+  Time names_wanted_until_{};
   std::map<std::uint32_t, std::string> known_;  // names given to discovered processes
   std::function<void()> on_added_;
   std::vector<std::string> absent_;

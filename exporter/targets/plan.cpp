@@ -33,12 +33,6 @@ TargetSettings settings_of(const config::TargetRule& entry) {
   return {.ports = entry.ports, .http2 = entry.http2};
 }
 
-Labels labels_of(const config::TargetRule& entry) {
-  Labels labels{{"target", entry.name}};
-  labels.insert(labels.end(), entry.labels.begin(), entry.labels.end());
-  return labels;
-}
-
 /// Whether somebody who listens on this is a server worth a target of its own. In units and containers a listening unix
 /// socket is enough, except for the plumbing of the system itself; elsewhere too many helpers have one.
 bool makes_target(const Listener& listener, const CgroupIdentity& identity) {
@@ -55,17 +49,30 @@ bool names(const config::Glob& glob, const std::string& path) {
   return path == "/" ? glob.pattern() == "/" : glob.matches(path);
 }
 
-/// What a discovered container or unit is called.
-std::string name_of(const CgroupIdentity& identity) {
-  constexpr std::size_t kShortId = 12;
-  switch (identity.kind) {
-    case CgroupIdentity::Kind::container:
-      return identity.container_id.substr(0, kShortId);
-    case CgroupIdentity::Kind::unit:
-      return identity.unit;
-    default:
-      return identity.path;
+/// What is known of the container that a cgroup is; nullptr for cgroups inside one and all others.
+const ContainerName* container_at(const CgroupIdentity& identity, const std::string& path, const World& world) {
+  if (identity.kind != CgroupIdentity::Kind::container || identity.path != path) {
+    return nullptr;
   }
+  const auto known = world.names.find(identity.container_id);
+  return known == world.names.end() ? nullptr : &known->second;
+}
+
+/// Targets with the same labels are one: containers of a workload whose pods are not told apart, or an old and a new
+/// container of one name.
+void merge_equal(std::vector<DesiredTarget>& targets) {
+  std::map<Labels, std::size_t> first;
+  std::vector<DesiredTarget> merged;
+  for (DesiredTarget& target : targets) {
+    const auto [at, added] = first.emplace(target.labels, merged.size());
+    if (added) {
+      merged.push_back(std::move(target));
+    } else {
+      merged[at->second].cgroups.merge(target.cgroups);
+      merged[at->second].processes.merge(target.processes);
+    }
+  }
+  targets = std::move(merged);
 }
 
 }  // namespace
@@ -83,32 +90,57 @@ struct TargetRules::CgroupOwners {
   }
 };
 
+Result<void> TargetRules::Rule::compile() {
+  many = entry.container.has_value() || (entry.cgroup && has_wildcard(*entry.cgroup));
+  const config::ContainerSelector container_wanted = entry.container.value_or(config::ContainerSelector{});
+  for (const auto& [pattern, globs] :
+       {std::pair(entry.cgroup, &cgroup), std::pair(container_wanted.name, &container),
+        std::pair(container_wanted.namespace_, &namespace_), std::pair(container_wanted.pod, &pod),
+        std::pair(entry.process ? entry.process->exe : std::nullopt, &executable)}) {
+    if (auto done = compile_into(pattern, *globs); !done) {
+      return done;
+    }
+  }
+  return {};
+}
+
+bool TargetRules::selects(const Rule& rule, const ContainerName& name) const {
+  const auto matches = [](const std::vector<config::Glob>& globs, const std::string& text) {
+    return globs.empty() || globs.front().matches(text);
+  };
+  // System namespaces have to be asked for.
+  return matches(rule.container, name.container) && matches(rule.pod, name.pod) &&
+         matches(rule.namespace_, name.namespace_) && (!rule.namespace_.empty() || !is_system_namespace(name));
+}
+
+bool TargetRules::is_system_namespace(const ContainerName& name) const {
+  return std::ranges::any_of(exclude_namespaces_,
+                             [&name](const config::Glob& glob) { return glob.matches(name.namespace_); });
+}
+
 Result<TargetRules> TargetRules::compile(const config::Config& config) {
   TargetRules rules;
   for (const config::TargetRule& entry : config.targets) {
     Rule rule;
     rule.entry = entry;
-    if (entry.container || entry.self) {
-      return fail("target " + entry.name + ": selecting by `" + (entry.container ? "container" : "self") +
-                      "` is not built yet; select by `cgroup`",
-                  ENOTSUP);
+    if (entry.self) {
+      return fail("target " + entry.name + ": selecting by `self` is not built yet; select by `cgroup`", ENOTSUP);
     }
-    if (auto done = compile_into(entry.cgroup, rule.cgroup); !done) {
+    if (auto done = rule.compile(); !done) {
       return std::unexpected(done.error().within("target " + entry.name));
     }
-    if (entry.process) {
-      if (auto done = compile_into(entry.process->exe, rule.executable); !done) {
-        return std::unexpected(done.error().within("target " + entry.name));
-      }
-    }
-    rule.many = entry.cgroup && has_wildcard(*entry.cgroup);
     rules.rules_.push_back(std::move(rule));
   }
-  for (const std::string& pattern : config.discovery.exclude) {
-    if (auto done = compile_into(pattern, rules.exclude_); !done) {
-      return std::unexpected(done.error().within("discovery.exclude"));
+  for (const auto& [patterns, globs, key] :
+       {std::tuple(&config.discovery.exclude, &rules.exclude_, "discovery.exclude"),
+        std::tuple(&config.discovery.exclude_namespaces, &rules.exclude_namespaces_, "discovery.exclude_namespaces")}) {
+    for (const std::string& pattern : *patterns) {
+      if (auto done = compile_into(pattern, *globs); !done) {
+        return std::unexpected(done.error().within(key));
+      }
     }
   }
+  rules.labels_ = config.labels;
   rules.discovers_ = config.discovery.listeners == config::Listeners::always ||
                      (config.discovery.listeners == config::Listeners::automatic && config.targets.empty());
   return rules;
@@ -137,15 +169,21 @@ void TargetRules::plan_cgroups(const World& world, std::vector<DesiredTarget>& t
   // A path sorts before all paths below it, so that a parent's owner is known first.
   for (const auto& [path, id] : world.cgroups) {
     std::size_t owner = path == "/" ? CgroupOwners::kNone : owners.of(parent_of(path));
+    const CgroupIdentity identity = identify(path);
+    const ContainerName* const container = container_at(identity, path, world);
     for (std::size_t r = 0; r < rules_.size(); ++r) {
       const Rule& rule = rules_[r];
-      if (rule.cgroup.empty() || !names(rule.cgroup.front(), path)) {
+      const bool selected = rule.entry.container ? container != nullptr && selects(rule, *container)
+                                                 : !rule.cgroup.empty() && names(rule.cgroup.front(), path);
+      if (!selected) {
         continue;
       }
       if (owner == CgroupOwners::kNone || owners.rule[owner] != r) {
-        DesiredTarget target{rule.entry.name, labels_of(rule.entry), {}, {}, settings_of(rule.entry), identify(path)};
+        DesiredTarget target{rule.entry.name, labels_of(rule.entry), {}, {}, settings_of(rule.entry), identity};
         target.identity.path = path;
-        if (rule.many) {
+        if (container != nullptr) {
+          add_container(target.labels, *container);
+        } else if (rule.many) {
           target.labels.emplace_back("cgroup", path);
         }
         owner = targets.size();
@@ -217,7 +255,8 @@ void TargetRules::plan_listeners(const World& world, const std::map<std::uint32_
       continue;
     }
     CgroupIdentity identity = identify(where);
-    if (!makes_target(listener, identity)) {
+    const ContainerName* const container = container_at(identity, identity.path, world);
+    if (!makes_target(listener, identity) || (container != nullptr && is_system_namespace(*container))) {
       continue;
     }
     if (identity.kind == CgroupIdentity::Kind::session) {
@@ -240,8 +279,13 @@ void TargetRules::plan_listeners(const World& world, const std::map<std::uint32_
     }
   }
   for (auto& [path, identity] : found) {
-    const std::string name = name_of(identity);
-    targets.push_back({name, {{"target", name}}, std::move(members[path]), {}, {}, std::move(identity)});
+    const ContainerName* const container = container_at(identity, path, world);
+    const std::string name = discovered_name(identity, container);
+    DesiredTarget target{name, {{"target", name}}, std::move(members[path]), {}, {}, identity};
+    if (container != nullptr) {
+      add_container(target.labels, *container);
+    }
+    targets.push_back(std::move(target));
   }
   for (ListenerGroup& group : group_listeners(loose, world.processes, known)) {
     targets.push_back({group.name, {{"target", group.name}}, {}, std::move(group.processes), {}, {}});
@@ -260,6 +304,10 @@ std::vector<DesiredTarget> TargetRules::plan(const World& world,
   if (discovers_) {
     plan_listeners(world, known, targets, owners);
   }
+  for (DesiredTarget& target : targets) {
+    relabel(target.labels, labels_);
+  }
+  merge_equal(targets);
   return targets;
 }
 

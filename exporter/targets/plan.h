@@ -2,19 +2,17 @@
 
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "config/config.h"
 #include "config/glob.h"
 #include "targets/cgroup_path.h"
+#include "targets/labels.h"
 #include "targets/target_settings.h"
 #include "targets/world.h"
 
 namespace tacho::targets {
-
-using Labels = std::vector<std::pair<std::string, std::string>>;
 
 /// A target as it should be: its labels are its identity, so a container that is restarted under the same name goes on
 /// counting in the same series.
@@ -24,7 +22,7 @@ struct DesiredTarget {
   std::set<std::uint64_t> cgroups;    ///< ids, descendants included
   std::set<std::uint32_t> processes;  ///< thread groups that belong to it whatever their cgroup
   TargetSettings settings;
-  CgroupIdentity identity;            ///< of the cgroup that made it a target; path empty for processes
+  CgroupIdentity identity;  ///< of the cgroup that made it a target; path empty for processes
 };
 
 /// What a configuration says about targets, compiled once.
@@ -49,9 +47,14 @@ class TargetRules {
  private:
   struct Rule {
     config::TargetRule entry;
-    std::vector<config::Glob> cgroup;      // none or one
-    std::vector<config::Glob> executable;  // none or one
-    bool many = false;                     // the glob may match several cgroups: their path tells them apart
+    std::vector<config::Glob> cgroup;     // none or one
+    std::vector<config::Glob> container;  // none or one, as the next ones
+    std::vector<config::Glob> namespace_;
+    std::vector<config::Glob> pod;
+    std::vector<config::Glob> executable;
+    bool many = false;  // several cgroups may match: what they are tells them apart
+
+    Result<void> compile();
   };
   struct CgroupOwners;
 
@@ -59,10 +62,14 @@ class TargetRules {
   void plan_processes(const World& world, std::vector<DesiredTarget>& targets) const;
   void plan_listeners(const World& world, const std::map<std::uint32_t, std::string>& known,
                       std::vector<DesiredTarget>& targets, CgroupOwners& owners) const;
+  [[nodiscard]] bool selects(const Rule& rule, const ContainerName& name) const;
+  [[nodiscard]] bool is_system_namespace(const ContainerName& name) const;
   [[nodiscard]] bool excluded(const std::string& path) const;
 
   std::vector<Rule> rules_;
   std::vector<config::Glob> exclude_;
+  std::vector<config::Glob> exclude_namespaces_;
+  config::ContainerLabels labels_;
   bool discovers_ = false;
 };
 

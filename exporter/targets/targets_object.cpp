@@ -31,8 +31,9 @@ constexpr std::array kHooks{Hook{"cgroups", kCgroupWays}, Hook{"processes", kPro
 
 Result<std::unique_ptr<kernel::BpfObject>> load_targets_object(std::size_t indices, bool cgroup_v1,
                                                                const kernel::LoadOptions& options) {
-  const std::array variants{kernel::Variant{"atomic", kernel::source_of("targets", targets_bpf__elf_bytes), kHooks},
-                            kernel::Variant{"basic", kernel::source_of("targets", targets_basic_bpf__elf_bytes), kHooks}};
+  const std::array variants{
+      kernel::Variant{"atomic", kernel::source_of("targets", targets_bpf__elf_bytes), kHooks},
+      kernel::Variant{"basic", kernel::source_of("targets", targets_basic_bpf__elf_bytes), kHooks}};
   return kernel::load_best(variants, options, [indices, cgroup_v1](kernel::ObjectSetup& setup) -> Result<void> {
     if (auto done = setup.set_constant("cgroup_v1", static_cast<std::uint32_t>(cgroup_v1)); !done) {
       return done;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bpf/lib/targets.h"
+#include "targets/container_names.h"
 
 namespace tacho::targets {
 
@@ -22,7 +23,8 @@ struct World {
   std::map<std::string, std::uint64_t> cgroups;  ///< path below the v2 root ("/" is the root) → id
   std::map<std::uint32_t, Process> processes;    ///< by tgid; only filled where a rule or listener needs it
   std::vector<Listener> listeners;
-  std::uint32_t own_tgid = 0;  ///< tacho does not discover itself
+  std::map<std::string, ContainerName, std::less<>> names;  ///< of containers, by id; what is not known is not there
+  std::uint32_t own_tgid = 0;                               ///< tacho does not discover itself
 };
 
 }  // namespace tacho::targets

@@ -9,6 +9,7 @@ import tempfile
 import pytest
 
 from support import paths
+from support.certificate import self_signed
 from support.exposition import Samples
 from support.servers import ExactServer
 from support.tacho import Tacho, target
@@ -102,3 +103,49 @@ def test_unknown_flags_and_commands_are_refused():
         refused = tacho(*arguments)
         assert refused.returncode == 2, (arguments, refused.stderr)
         assert refused.stderr.strip()
+
+
+def health(*arguments) -> tuple[int, str]:
+    asked = tacho("health", *arguments, **UNPRIVILEGED)
+    return asked.returncode, asked.stderr
+
+
+def test_health_tells_a_serving_tacho_from_none():
+    with Tacho({"targets": []}) as running:
+        assert health(f"--web.listen-address={running.address}") == (0, "")
+        assert health(f"--web.listen-address=:{running.port}") == (0, "")
+    status, said = health(f"--web.listen-address={running.address}")
+    assert status == 1 and f"{running.address}: cannot connect" in said
+    assert health("--web.listen-address=nonsense")[0] == 1
+
+
+def test_health_speaks_tls_where_the_server_does():
+    with tempfile.TemporaryDirectory() as directory:
+        certificate, key = self_signed(pathlib.Path(directory))
+        os.chmod(directory, 0o755)
+        os.chmod(key, 0o644)
+        web = pathlib.Path(directory) / "web.yaml"
+        web.write_text(f"tls_server_config: {{cert_file: {certificate}, key_file: {key}}}\n")
+        with Tacho({"targets": []}, flags=[f"--web.config.file={web}"]) as running:
+            assert health(f"--web.listen-address={running.address}", f"--web.config.file={web}") == (0, "")
+            status, said = health(f"--web.listen-address={running.address}")
+            assert status == 1 and "--web.config.file" in said
+
+
+def test_health_finds_unix_sockets_and_refuses_other_servers():
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o777)
+        place = f"unix:{directory}/tacho.sock"
+        with Tacho({"targets": []}, flags=[f"--web.listen-address={place}"]):
+            os.chmod(f"{directory}/tacho.sock", 0o777)
+            assert health(f"--web.listen-address={place}") == (0, "")
+        assert health(f"--web.listen-address={place}")[0] == 1
+    with ExactServer() as other:
+        status, said = health(f"--web.listen-address={other.address}")
+        assert status == 1 and "no answer of an HTTP server" in said
+
+
+def test_health_waits_only_so_long():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        status, said = health(f"--web.listen-address=127.0.0.1:{silent.getsockname()[1]}")
+    assert status == 1 and "no answer" in said

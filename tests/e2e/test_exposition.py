@@ -96,9 +96,9 @@ def test_paths(tacho, path, status):
     assert tacho.http(path)[0] == status
 
 
-def test_landing_page_links_to_the_metrics_and_names_targets(tacho):
+def test_landing_page_links_to_the_metrics_and_the_targets(tacho):
     page = tacho.http("/")[2].decode()
-    assert "/metrics" in page and "busy" in page
+    assert all(f'href="./{place}"' in page for place in ("metrics", "targets"))
 
 
 def test_every_hook_is_attached_and_nothing_was_lost(tacho):

@@ -75,3 +75,21 @@ class Change:
     @property
     def receives(self) -> int:
         return int(self.of("tacho_socket_operations_total", direction="receive"))
+
+    def quantile(self, family: str, q: float, **labels: str) -> float:
+        """Of a histogram's observations between the scrapes, linear within a bucket, as PromQL's histogram_quantile."""
+        counts: dict[float, float] = {}
+        for sign, samples in ((1, self.after), (-1, self.before)):
+            for have, value in samples.all(f"{family}_bucket", target=self.target, **labels):
+                bound = float(have["le"])
+                counts[bound] = counts.get(bound, 0) + sign * value
+        bounds = sorted(counts)
+        wanted = q * counts[bounds[-1]]
+        if wanted <= 0:
+            raise ValueError(f"{family} observed nothing")
+        lower, below = 0.0, 0.0
+        for bound in bounds:
+            if counts[bound] >= wanted:
+                return lower + (bound - lower) * (wanted - below) / (counts[bound] - below)
+            lower, below = bound, counts[bound]
+        raise ValueError(f"{family}: buckets are not cumulative")

@@ -19,13 +19,22 @@ def default_file() -> pathlib.Path:
 
 def record(server: str, client: str, expected: str, requests: int, sends: int) -> None:
     """Adds one row."""
+    _append([server, client, expected, requests, sends])
+
+
+def note(text: str) -> None:
+    """Adds a line that stands below the table."""
+    _append(text)
+
+
+def _append(entry: list | str) -> None:
     file = default_file()
     file.parent.mkdir(parents=True, exist_ok=True)
     with open(file, "a") as rows:
-        rows.write(json.dumps([server, client, expected, requests, sends]) + "\n")
+        rows.write(json.dumps(entry) + "\n")
 
 
-def load(file: pathlib.Path) -> list[list]:
+def load(file: pathlib.Path) -> list[list | str]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
@@ -47,4 +56,6 @@ def table(rows: list[list]) -> str:
 
 
 if __name__ == "__main__":
-    print(table(load(pathlib.Path(sys.argv[1]))))
+    everything = load(pathlib.Path(sys.argv[1]))
+    print(table([row for row in everything if isinstance(row, list)]))
+    print("\n".join(line for line in everything if isinstance(line, str)))

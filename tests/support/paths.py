@@ -8,6 +8,7 @@ BUILD = pathlib.Path(os.environ.get("TACHO_BUILD", REPOSITORY / "build" / "relea
 TACHO = BUILD / "tacho"
 EXACT_SERVER = BUILD / "tests" / "support" / "exact_server"
 EXACT_CLIENT = BUILD / "tests" / "support" / "exact_client"
+URING_SERVER = BUILD / "tests" / "support" / "uring_server"
 
 
 def require(program: pathlib.Path) -> str:

@@ -9,16 +9,22 @@ import time
 
 
 class Process:
-    """Starts `argv`; `with` ends it. `prefix` are words before the command, as `Cgroup.prefix` gives them."""
+    """Starts `argv`; `with` ends it. `prefix` are words before the command, as `Cgroup.prefix` gives them.
 
-    def __init__(self, argv, *, prefix=(), stdin=None, env=None, cwd=None, stop_signal=signal.SIGTERM, user=None):
+    It inherits the descriptors in `pass_fds` under their numbers.
+    """
+
+    def __init__(
+        self, argv, *, prefix=(), stdin=None, env=None, cwd=None, stop_signal=signal.SIGTERM, user=None, pass_fds=()
+    ):
         self.argv = [str(word) for word in argv]
         self.stop_signal = stop_signal
         self._news = threading.Condition()
         self._lines: list[str] = []
         as_user = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
+        # Whoever started the tests in the background has them ignore SIGINT; a program that is to end on it must not.
         self._popen = subprocess.Popen(
-            [*prefix, *as_user, *self.argv],
+            ["env", "--default-signal=INT", *prefix, *as_user, *self.argv],
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -26,6 +32,7 @@ class Process:
             errors="replace",
             env={**os.environ, "LC_ALL": "C.UTF-8", **(env or {})},
             cwd=cwd,
+            pass_fds=pass_fds,
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

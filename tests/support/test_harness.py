@@ -4,6 +4,9 @@ import pytest
 
 from support import ledger, paths
 from support.clients import ExactBatches, ExactLoad, exact
+from support.clients.ab import parse as parse_ab
+from support.clients.dnsperf import parse as parse_dnsperf
+from support.clients.mariadb_slap import parse as parse_mariadb_slap
 from support.clients.memcslap import parse as parse_memcslap
 from support.clients.pgbench import parse as parse_pgbench
 from support.clients.redis_benchmark import parse as parse_redis_benchmark
@@ -35,6 +38,23 @@ Time to start             4 threads:                  0.000 seconds.
 Time to get            8012 keys by    4 threads:     0.270 seconds.
 Time total:                                           0.478 seconds.
 """
+AB = """Concurrency Level:      4
+Time taken for tests:   0.250 seconds
+Complete requests:      1009
+Failed requests:        0
+Total transferred:      100 bytes
+"""
+DNSPERF = """  Queries sent:         1009
+  Queries completed:    1009 (100.00%)
+  Queries lost:         0 (0.00%)
+  Run time (s):         0.239693
+  Average Latency (s):  0.000197 (min 0.000010, max 0.002000)
+"""
+MARIADB_SLAP = """Benchmark
+\tAverage number of seconds to run all queries: 0.021 seconds
+\tNumber of clients running queries: 4
+\tAverage number of queries per client: 250
+"""
 
 
 def test_wrk_counts_what_it_got():
@@ -48,6 +68,31 @@ def test_wrk_counts_what_it_got():
 def test_wrk_with_errors_counts_nothing(trouble):
     with pytest.raises(ValueError, match="errors"):
         parse_wrk(WRK + trouble, connections=16)
+
+
+def test_ab_counts_what_was_answered():
+    counted = parse_ab(AB, in_flight=4)
+    assert (counted.requests, counted.seconds) == (1009, 0.25)
+    assert counted.admits(1013) and not counted.admits(1008) and not counted.admits(1014)
+    assert not parse_ab(AB, in_flight=0).admits(1010)
+    with pytest.raises(ValueError):
+        parse_ab(AB.replace("Failed requests:        0", "Failed requests:        3"), in_flight=0)
+    with pytest.raises(ValueError, match="refused"):
+        parse_ab(AB + "Non-2xx responses:      1\n", in_flight=0)
+
+
+def test_dnsperf_counts_only_without_losses():
+    counted = parse_dnsperf(DNSPERF)
+    assert (counted.requests, counted.seconds, counted.latency) == (1009, 0.239693, 0.000197)
+    assert counted.admits(1009) and not counted.admits(1010)
+    with pytest.raises(ValueError):
+        parse_dnsperf(DNSPERF.replace("lost:         0", "lost:         1"))
+
+
+def test_mariadb_slap_logs_in():
+    counted = parse_mariadb_slap(MARIADB_SLAP)
+    assert counted.requests == 1000
+    assert counted.admits(1005) and not counted.admits(1004) and not counted.admits(1006)
 
 
 def test_pgbench_adds_its_log_ins():

@@ -1,5 +1,8 @@
 """pgbench, PostgreSQL's own load generator."""
 
+import pathlib
+import tempfile
+
 from support.clients.counted import Counted, find
 from support.process import run
 from support.servers.postgres import Postgres, postgres_programs
@@ -19,6 +22,20 @@ def pgbench(server: Postgres, transactions: int = 2003, connections: int = 8, ho
     return parse(report, connections)
 
 
+def pgbench_latencies(server: Postgres, transactions: int, connections: int, prefix=()) -> list[float]:
+    """Seconds from sending a SELECT to its result, of every transaction, as pgbench logs them."""
+    with tempfile.TemporaryDirectory(prefix="tacho-pgbench-") as directory:
+        log = pathlib.Path(directory) / "log"
+        _pgbench(
+            server,
+            ["-S", "-n", "-c", connections, "-t", transactions, "-l", "--log-prefix", log],
+            prefix=prefix,
+        )
+        # client_id transaction_no time script_no time_epoch time_us
+        lines = [line for file in log.parent.iterdir() for line in file.read_text().splitlines()]
+    return [int(line.split()[2]) * 1e-6 for line in lines]
+
+
 def parse(report: str, connections: int) -> Counted:
     done = find(r"^number of transactions actually processed: (\d+)/", report, "pgbench")
     find(r"^number of failed transactions: 0 ", report, "pgbench")
@@ -34,6 +51,7 @@ def parse(report: str, connections: int) -> Counted:
     )
 
 
-def _pgbench(server: Postgres, arguments, host=None) -> str:
+def _pgbench(server: Postgres, arguments, host=None, prefix=()) -> str:
     where = ["-h", host or "127.0.0.1", "-p", server.port]
-    return run([postgres_programs() / "pgbench", *where, *arguments], env=server.environment, timeout=120)
+    command = [postgres_programs() / "pgbench", *where, *arguments]
+    return run(command, env=server.environment, timeout=120, prefix=prefix)

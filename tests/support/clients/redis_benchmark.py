@@ -13,6 +13,18 @@ def redis_benchmark(port: int, requests: int = 400_000, connections: int = 20, c
     return parse(report)
 
 
+def redis_latencies(port: int, requests: int, connections: int, prefix=()) -> tuple[float, float]:
+    """Median and 99th percentile, in seconds."""
+    report = run(
+        ["redis-benchmark", "-h", "127.0.0.1", "-p", port, "-n", requests, "-c", connections, "-t", "get", "--csv"],
+        timeout=120,
+        prefix=prefix,
+    )
+    heading, values = (line.replace('"', "").split(",") for line in report.splitlines()[-2:])
+    of = dict(zip(heading, values))
+    return float(of["p50_latency_ms"]) * 1e-3, float(of["p99_latency_ms"]) * 1e-3
+
+
 def parse(report: str) -> Counted:
     # Progress lines end with carriage returns; the summary follows the last one.
     found = find(r"(\d+) requests completed in ([\d.]+) seconds", report, "redis-benchmark")

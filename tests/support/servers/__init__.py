@@ -3,10 +3,19 @@
 `prefix` are the words of `Cgroup.prefix`: the server runs in that cgroup from its first instruction.
 """
 
-from support.servers.exact import ExactServer
+from support.servers.apache import Apache
+from support.servers.dns import Dnsmasq, Knot
+from support.servers.exact import ExactServer, UringServer
+from support.servers.gnutls import GnutlsServer
+from support.servers.haproxy import HAProxy
+from support.servers.mariadb import MariaDB
 from support.servers.memcached import Memcached
 from support.servers.nginx import Nginx
 from support.servers.postgres import Postgres
+from support.servers.python import AsyncioEcho, Gunicorn, Waitress
 from support.servers.redis import Redis
 
-__all__ = ["ExactServer", "Memcached", "Nginx", "Postgres", "Redis"]
+__all__ = [
+    "Apache", "AsyncioEcho", "Dnsmasq", "ExactServer", "GnutlsServer", "Gunicorn", "HAProxy", "Knot", "MariaDB",
+    "Memcached", "Nginx", "Postgres", "Redis", "UringServer", "Waitress",
+]  # fmt: skip

@@ -2,6 +2,8 @@
 
 import signal
 
+from support.certificate import self_signed
+from support.net import free_port
 from support.servers.base import Server
 
 _CONFIGURATION = """
@@ -21,34 +23,68 @@ http {{
     uwsgi_temp_path {directory}/uwsgi;
     scgi_temp_path {directory}/scgi;
     server {{
-        listen 127.0.0.1:{port};
+        listen 127.0.0.1:{port} {listen};
+        {tls}
         root {directory};
         location /return {{ return 200 "ok\\n"; }}
         location /static {{ }}
+        {locations}
     }}
     {more}
 }}
 """
 
 
+_TLS = """listen 127.0.0.1:{port} ssl;
+        ssl_certificate {certificate};
+        ssl_certificate_key {key};
+        ssl_protocols {versions};
+"""
+
+
 class Nginx(Server):
-    """`/return` is one send a reply, `/static` (8 KiB) two: header and sendfile. `more` goes into the http block."""
+    """`/return` is one send a reply, `/static` (8 KiB) two: header and sendfile.
+
+    `listen` are options of its socket, `locations` goes into the server block, `more` into the http block. With `tls`,
+    versions as in "TLSv1.2 TLSv1.3", it speaks that on `tls_port`, too.
+    """
 
     name = "nginx"
     stop_signal = signal.SIGTERM
 
-    def __init__(self, prefix=(), workers: int = 1, more: str = ""):
+    def __init__(
+        self, prefix=(), workers: int = 1, listen: str = "", locations: str = "", more: str = "", tls: str = ""
+    ):
         self._workers = workers
+        self._listen = listen
+        self._locations = locations
         self._more = more
+        self._tls = tls
+        self.tls_port = free_port() if tls else None
         super().__init__(prefix)
 
     def start(self):
         (self.directory / "static").write_bytes(b"x" * 8192)
+        tls = ""
+        if self.tls_port:
+            certificate, key = self_signed(self.directory)
+            tls = _TLS.format(versions=self._tls, port=self.tls_port, certificate=certificate, key=key)
         configuration = self.directory / "nginx.conf"
         configuration.write_text(
-            _CONFIGURATION.format(workers=self._workers, directory=self.directory, port=self.port, more=self._more)
+            _CONFIGURATION.format(
+                workers=self._workers,
+                directory=self.directory,
+                port=self.port,
+                listen=self._listen,
+                tls=tls,
+                locations=self._locations,
+                more=self._more,
+            )
         )
         return self._start(["nginx", "-e", "stderr", "-c", configuration])
 
     def url(self, path: str) -> str:
         return f"http://{self.address}{path}"
+
+    def tls_url(self, path: str) -> str:
+        return f"https://127.0.0.1:{self.tls_port}{path}"

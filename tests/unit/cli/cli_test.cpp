@@ -85,6 +85,7 @@ TEST_CASE("listen addresses add up and replace the default") {
 TEST_CASE("a command may stand before, between and after flags") {
   CHECK(accepted({"serve"}).command == Cli::Command::serve);
   CHECK(accepted({"plan"}).command == Cli::Command::plan);
+  CHECK(accepted({"health"}).command == Cli::Command::health);
   for (const Cli& cli : {accepted({"check", "--config.file", "a", "--log.level=warn"}),
                          accepted({"--config.file", "a", "check", "--log.level=warn"}),
                          accepted({"--config.file", "a", "--log.level=warn", "check"})}) {
@@ -96,15 +97,32 @@ TEST_CASE("a command may stand before, between and after flags") {
 }
 
 TEST_CASE("help and version go to stdout with code 0") {
-  for (const auto& parsed :
-       {parse({"--help"}), parse({"-h"}), parse({"check", "--help"}), parse({"--help", "check"})}) {
+  for (const auto& parsed : {parse({"--help"}), parse({"-h"}), parse({"check", "--help"}), parse({"top", "--help"}),
+                             parse({"--help", "check"})}) {
     REQUIRE(std::holds_alternative<ExitNow>(parsed));
     const auto& stop = std::get<ExitNow>(parsed);
     CHECK(stop.code == tacho::kExitOk);
     CHECK(stop.err.empty());
-    for (const char* word : {"--config.file", "--web.listen-address", "--web.config.file", "--web.telemetry-path",
-                             "--log.level", "--log.format", "--path.procfs", "--path.cgroupfs", "--btf.path",
-                             "--version", "serve", "check", "plan", "once", "Exit codes:"}) {
+    for (const char* word : {"--config.file",
+                             "--web.listen-address",
+                             "--web.config.file",
+                             "--web.telemetry-path",
+                             "--log.level",
+                             "--log.format",
+                             "--path.procfs",
+                             "--path.cgroupfs",
+                             "--btf.path",
+                             "--version",
+                             "serve",
+                             "check",
+                             "plan",
+                             "once",
+                             "top",
+                             "health",
+                             "Options of top:",
+                             "--url",
+                             "--json",
+                             "Exit codes:"}) {
       CAPTURE(word);
       CHECK(stop.out.find(word) != std::string::npos);
     }
@@ -122,10 +140,28 @@ TEST_CASE("unknown flags and commands are refused with the nearest known one") {
   CHECK(refused({"--something-else"}) == "tacho: unknown flag --something-else");
   CHECK(refused({"-x"}) == "tacho: unknown flag -x");
   CHECK(refused({"chek"}) == "tacho: unknown command chek (did you mean check?)");
-  CHECK(refused({"top"}) == "tacho: unknown command top");
   CHECK(refused({"--config.file", "a", "b"}) == "tacho: unknown command b");
   CHECK(refused({"check", "plan"}) == "tacho: more than one command: plan");
   CHECK(refused({"a\x1b[1m"}) == "tacho: unknown command a\\x1b[1m");
+}
+
+TEST_CASE("top has flags of its own") {
+  const Cli plain = accepted({"top"});
+  CHECK(plain.command == Cli::Command::top);
+  CHECK(plain.top.url == "http://127.0.0.1:9435");
+  CHECK(plain.top.sort == "rate");
+  CHECK_FALSE(plain.top.once);
+  const Cli cli = accepted({"top", "--url", "https://me@node", "--password-file=p", "--ca-file", "c", "--sort=p99",
+                            "--filter", "a b", "--once", "--json"});
+  CHECK(cli.top.url == "https://me@node");
+  CHECK(cli.top.password_file == "p");
+  CHECK(cli.top.ca_file == "c");
+  CHECK(cli.top.sort == "p99");
+  CHECK(cli.top.filter == "a b");
+  CHECK(cli.top.once);
+  CHECK(cli.top.json);
+  CHECK(refused({"top", "--onec"}) == "tacho: unknown flag --onec (did you mean --once?)");
+  CHECK(refused({"serve", "--once"}).starts_with("tacho: unknown flag --once"));
 }
 
 TEST_CASE("bad values are refused") {
@@ -137,7 +173,7 @@ TEST_CASE("bad values are refused") {
   for (const char* path : {"metrics", "/me trics", "/a?b", "/a#b", "/%41", "/a\nb"}) {
     CHECK(refused({"--web.telemetry-path", path}).ends_with("is not a path such as /metrics"));
   }
-  for (const char* path : {"/", "/targets", "/-/healthy"}) {
+  for (const char* path : {"/", "/targets", "/-/healthy", "/api/v1/x", "/assets/page.js"}) {
     CHECK(refused({"--web.telemetry-path", path}).ends_with("is a page of tacho's own; choose another path"));
   }
 }

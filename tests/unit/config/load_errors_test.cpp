@@ -25,6 +25,9 @@ const std::vector<Case> kCases{
     {"window: 10s\nidle_limit: 1s\nwindow: 20s\n", {"3:1 duplicate key 'window'"}},
     {"limits: {max_peers: 1, max_peers: 1}\n", {"1:24 limits: duplicate key 'max_peers'"}},
     {"targets:\n  - {name: a, self: pod, name: b}\n", {"2:26 targets[0]: duplicate key 'name'"}},
+    {"labels: {rename: {pod: job}}\n", {"1:24 labels.rename.pod: 'job': is reserved"}},
+    {"labels: {drop: [target]}\n", {"1:17 labels.drop[0]"}},
+    {"labels: {rename: {pod: a, container: a}}\n", {"1:9 labels.rename.container: label 'a' is given twice"}},
     // wrong types
     {"- window: 10s\n", {"1:1 expected a mapping, not a list"}},
     {"window\n", {"1:1 expected a mapping, not text"}},

@@ -31,6 +31,10 @@ targets:
 discovery:
   listeners: always
   exclude: ["/system.slice/ssh.service", /init.scope]
+  exclude_namespaces: [infra]
+labels:
+  rename: {namespace: kube_namespace, cgroup: path}
+  drop: [pod, container]
 probes:
   socket: {enabled: false, attach: kprobe}
   poll: {enabled: true, attach: raw_tracepoint}
@@ -67,6 +71,12 @@ run_statistics: true
   CHECK(read.targets[4].self == config::SelfScope::cgroup);
   CHECK(read.discovery.listeners == config::Listeners::always);
   CHECK(read.discovery.exclude == std::vector<std::string>{"/system.slice/ssh.service", "/init.scope"});
+  CHECK(read.discovery.exclude_namespaces == std::vector<std::string>{"infra"});
+  CHECK(read.labels.rename.namespace_ == "kube_namespace");
+  CHECK(read.labels.rename.pod == "pod");
+  CHECK(read.labels.rename.cgroup == "path");
+  CHECK(read.labels.drop ==
+        std::vector{config::ContainerLabels::Label::pod, config::ContainerLabels::Label::container});
   CHECK_FALSE(read.probes.socket.enabled);
   CHECK(read.probes.socket.attach == config::Attach::kprobe);
   CHECK(read.probes.poll.enabled);

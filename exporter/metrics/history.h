@@ -1,0 +1,114 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "metrics/buckets.h"
+#include "metrics/value.h"
+
+namespace tacho::metrics {
+
+/// The counters of one target that its history is made of, cumulative, at one time.
+struct HistorySample {
+  std::int64_t time_ns = 0;    ///< of any monotonic clock
+  Histogram duration;          ///< of requests: arrival to first byte of the reply
+  std::uint64_t queue_ns = 0;  ///< time that requests waited for their first read
+  std::uint64_t idle_ns = 0;   ///< thread time spent in polling calls
+  std::uint64_t threads = 0;   ///< that poll; not cumulative
+};
+
+/// What a target did for some seconds. NaN where nothing can be said.
+struct Reading {
+  double rate = 0;  ///< requests answered per second
+  double p50;       ///< of their durations, seconds
+  double p99;
+  double queue_share;  ///< of the durations' sum that was spent before the first read, 0 … 1
+  double idle_share;   ///< of the polling threads' time that was spent in polling calls, 0 … 1
+};
+
+/// Requests by duration, one number an octave: row 0 up to 1 µs, row k up to 2^k µs, the last one above that.
+inline constexpr std::size_t kHeatRows = TACHO_HISTOGRAM_OCTAVES + 2;
+using HeatColumn = std::array<std::uint32_t, kHeatRows>;
+
+/// The last five minutes of a target, sampled once a second by a number that rises by one each time (the tick, which is
+/// common to all targets). Plain values in, no clock; not synchronised.
+///
+/// Memory: 0.4 KiB, and from the first request on 10.4 KiB more: 300 points of 8 bytes, 60 columns of 28, ten
+/// histograms of 32-bit counts, and two whole ones.
+class History {
+ public:
+  static constexpr std::size_t kPoints = 300;       ///< one a tick
+  static constexpr std::size_t kRecent = 10;        ///< ticks behind recent()
+  static constexpr std::uint64_t kColumnTicks = 5;  ///< ticks in a column
+  static constexpr std::size_t kColumns = 60;       ///< with the one that is not complete yet
+
+  /// `tick` is one more than at the push before. The first sample is the beginning: nothing happened before it.
+  void push(std::uint64_t tick, const HistorySample& sample);
+
+  /// Over the last ten ticks.
+  [[nodiscard]] Reading recent() const;
+  /// Requests per second over the last ten ticks: what recent() says, without the quantiles.
+  [[nodiscard]] double recent_rate() const;
+  /// Durations of the requests of the last ten ticks.
+  [[nodiscard]] Histogram recent_durations() const;
+
+  /// One for each tick after `since`, the latest last; at most kPoints, and none of before the first request. Rates are
+  /// exact; durations are rounded to 4 %, shares to 0.2 %.
+  [[nodiscard]] std::vector<Reading> points(std::uint64_t since) const;
+  /// The point of the last tick.
+  [[nodiscard]] Reading last() const;
+
+  /// One for each column of ticks that ended after `since`, the latest last, which is the one under way; at most
+  /// kColumns. Numbers of complete columns are rounded to 5 %.
+  [[nodiscard]] std::vector<HeatColumn> columns(std::uint64_t since) const;
+
+  /// Bytes held on the heap.
+  [[nodiscard]] std::size_t memory() const;
+
+ private:
+  /// A Reading in 8 bytes.
+  struct Point {
+    float rate = 0;
+    std::uint8_t p50 = 0;
+    std::uint8_t p99 = 0;
+    std::uint8_t queue = 0;
+    std::uint8_t idle = 0;
+  };
+  using Slots = std::array<std::uint32_t, kSlots>;
+  /// The sums behind rates and shares.
+  struct Sums {
+    std::int64_t time_ns = 0;
+    std::uint64_t requests = 0;
+    std::uint64_t duration_ns = 0;
+    std::uint64_t queue_ns = 0;
+    std::uint64_t idle_ns = 0;
+  };
+  /// What only targets that answer requests need.
+  struct Requests {
+    std::array<Point, kPoints> points;
+    std::array<std::array<std::uint8_t, kHeatRows>, kColumns> columns;
+    std::array<Slots, kRecent> gained;  ///< by tick modulo kRecent
+    Histogram recent;                   ///< the sum of `gained`
+    Histogram previous;                 ///< as of the last push
+    HeatColumn column{};                ///< under way
+    std::uint64_t first_tick = 0;
+  };
+
+  static Point pack(const Reading& reading);
+  static Reading unpack(const Point& point);
+  [[nodiscard]] Reading between(const Sums& older, const Sums& newer) const;
+  /// Over the last ticks, without quantiles.
+  [[nodiscard]] Reading since_ticks(std::size_t ticks) const;
+  void add(std::uint64_t tick, const HistorySample& sample, const Sums& before);
+
+  std::array<Sums, kRecent + 1> sums_{};  ///< by tick modulo its size
+  std::uint64_t tick_ = 0;
+  std::size_t pushes_ = 0;  ///< up to kRecent + 1
+  std::uint64_t threads_ = 0;
+  std::unique_ptr<Requests> requests_;
+};
+
+}  // namespace tacho::metrics

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scrape/view.h"
+
+namespace tacho::page {
+
+/// What the page and `tacho top` read, as JSON on one line. Numbers have four significant digits, what is not known is
+/// null, bytes that are not UTF-8 become U+FFFD. Times are in seconds; histograms are lists of [upper bound, count],
+/// without empty buckets, null being the bound of the last.
+///
+/// Points are lists by quantity, one number a second, the last one being that of `tick`: an answer to `since` continues
+/// the answer before it.
+
+/// GET /api/v1/targets
+/// @param absent names of configured targets that match nothing
+std::string table_json(const scrape::TableView& view, const std::vector<std::string>& absent);
+/// GET /api/v1/history: only the rates.
+std::string history_json(const scrape::HistoryView& view);
+/// GET /api/v1/target
+std::string detail_json(const scrape::DetailView& view);
+
+}  // namespace tacho::page

@@ -1,0 +1,161 @@
+// What people look at: the table of targets, their last minutes, one target. Everything here is read under the mutex,
+// and costs what is shown: a table of a thousand targets is sorted by numbers that the sampler left behind, and only
+// the rows that are asked for are read from the kernel's blocks.
+
+#include <algorithm>
+#include <cmath>
+
+#include "scrape/scraper.h"
+
+namespace tacho::scrape {
+
+TargetSummary Scraper::summarize(const Runtime& runtime) const {
+  const targets::DesiredTarget& wanted = runtime.target->wanted;
+  TargetSummary summary;
+  summary.name = wanted.name;
+  summary.labels = wanted.labels;
+  summary.identity = wanted.identity;
+  summary.live = runtime.target->state == targets::Target::State::live;
+  summary.cgroups = wanted.cgroups.size();
+  summary.processes = wanted.processes.size();
+  summary.request_rate = runtime.conditions.request_rate();
+  summary.observed_rps = runtime.window.observed_rps();
+  summary.poll_mean = runtime.window.poll_mean();
+  for (const auto& probe : probes_) {
+    probe->summarize(runtime.target->ref.index, summary.counts);
+  }
+  const auto conditions = runtime.conditions.evaluate(runtime.window.few_samples());
+  for (std::size_t i = 0; i < conditions.size(); ++i) {
+    if (conditions.at(i)) {
+      summary.conditions.push_back(condition_name(static_cast<Condition>(i)));
+    }
+  }
+  return summary;
+}
+
+std::vector<TargetSummary> Scraper::summaries() {
+  const std::lock_guard lock(mutex_);
+  std::vector<TargetSummary> all;
+  for (const auto& runtime : runtimes_) {
+    if (runtime) {
+      all.push_back(summarize(*runtime));
+    }
+  }
+  return all;
+}
+
+double Scraper::sort_value(const Runtime& runtime, SortKey key) {
+  switch (key) {
+    case SortKey::name:
+      return 0;
+    case SortKey::rate:
+      return runtime.history.recent_rate();
+    case SortKey::p50:
+      return runtime.history.recent().p50;
+    case SortKey::p99:
+      return runtime.history.recent().p99;
+    case SortKey::queue:
+      return runtime.history.recent().queue_share;
+    case SortKey::idle:
+      return runtime.history.recent().idle_share;
+    case SortKey::conditions:
+      return static_cast<double>(std::ranges::count(runtime.conditions.evaluate(runtime.window.few_samples()), true));
+  }
+  return 0;
+}
+
+TableRow Scraper::row(const Runtime& runtime) const {
+  return {.id = runtime.id,
+          .summary = summarize(runtime),
+          .recent = runtime.history.recent(),
+          .last = runtime.history.last()};
+}
+
+TableView Scraper::table(const TableQuery& query) {
+  const std::lock_guard lock(mutex_);
+  TableView view;
+  view.time = {instance_, tick_};
+  view.lost = losses_;
+  for (const auto* object : objects()) {
+    view.unhooked += static_cast<std::size_t>(
+        std::ranges::count_if(object->hooks(), [](const kernel::HookState& hook) { return !hook.attached(); }));
+  }
+  view.unhooked += failed_.size();
+  std::vector<std::pair<double, const Runtime*>> order;
+  for (const auto& runtime : runtimes_) {
+    if (!runtime) {
+      continue;
+    }
+    ++view.targets;
+    view.rate += runtime->history.recent_rate();
+    if (matches(runtime->target->wanted, query.filter)) {
+      order.emplace_back(sort_value(*runtime, query.sort), runtime.get());
+    }
+  }
+  view.matched = order.size();
+  const std::size_t begin = std::min(query.offset, order.size());
+  const std::size_t end = begin + std::min(query.limit, order.size() - begin);
+  const bool by_name = query.sort == SortKey::name;
+  std::ranges::partial_sort(order, order.begin() + static_cast<std::ptrdiff_t>(end),
+                            [&query, by_name](const auto& a, const auto& b) {
+                              if (std::isnan(a.first) != std::isnan(b.first)) {
+                                return std::isnan(b.first);
+                              }
+                              if (!std::isnan(a.first) && a.first != b.first) {
+                                return query.descending ? a.first > b.first : a.first < b.first;
+                              }
+                              const auto& left = a.second->target->wanted.labels;
+                              const auto& right = b.second->target->wanted.labels;
+                              return by_name && query.descending ? left > right : left < right;
+                            });
+  for (std::size_t i = begin; i < end; ++i) {
+    view.rows.push_back(row(*order[i].second));
+  }
+  return view;
+}
+
+const Scraper::Runtime* Scraper::find(std::string_view id) const {
+  const auto found =
+      std::ranges::find_if(runtimes_, [id](const auto& runtime) { return runtime && runtime->id == id; });
+  return found == runtimes_.end() ? nullptr : found->get();
+}
+
+HistoryView Scraper::history(std::span<const std::string> ids, std::uint64_t since) {
+  const std::lock_guard lock(mutex_);
+  HistoryView view{.time = {instance_, tick_}, .targets = {}};
+  for (const std::string& id : ids) {
+    if (const Runtime* runtime = find(id)) {
+      view.targets.push_back({id, runtime->history.points(since)});
+    }
+  }
+  return view;
+}
+
+std::optional<DetailView> Scraper::detail(std::string_view id, std::uint64_t since) {
+  const std::lock_guard lock(mutex_);
+  const Runtime* runtime = find(id);
+  if (runtime == nullptr) {
+    return std::nullopt;
+  }
+  DetailView view;
+  view.time = {instance_, tick_};
+  view.row = row(*runtime);
+  view.recent_durations = runtime->history.recent_durations();
+  for (const auto direction : {metrics::Direction::send, metrics::Direction::receive}) {
+    view.variance.at(static_cast<std::size_t>(direction)) = runtime->window.variance(direction);
+    view.cv2.at(static_cast<std::size_t>(direction)) = runtime->window.cv2(direction);
+  }
+  view.points = runtime->history.points(since);
+  view.columns = runtime->history.columns(since);
+  for (const auto* object : objects()) {
+    for (const kernel::HookState& hook : object->hooks()) {
+      view.hooks.push_back({object->name(), hook});
+    }
+    for (const auto& [reason, events] : losses(*object)) {
+      view.losses.push_back({object->name(), reason, events});
+    }
+  }
+  return view;
+}
+
+}  // namespace tacho::scrape

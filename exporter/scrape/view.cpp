@@ -1,0 +1,63 @@
+#include "scrape/view.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <ranges>
+
+namespace tacho::scrape {
+namespace {
+
+constexpr std::array<std::string_view, 7> kSortKeys{"name", "rate", "p50", "p99", "queue", "idle", "conditions"};
+
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+bool contains(std::string_view text, std::string_view word) {
+  return !std::ranges::search(text, word, {}, lower, lower).empty() || word.empty();
+}
+
+}  // namespace
+
+std::string_view sort_key_name(SortKey key) {
+  return kSortKeys.at(static_cast<std::size_t>(key));
+}
+
+std::optional<SortKey> find_sort_key(std::string_view name) {
+  const auto found = std::ranges::find(kSortKeys, name);
+  return found == kSortKeys.end() ? std::nullopt
+                                  : std::optional(static_cast<SortKey>(std::distance(kSortKeys.begin(), found)));
+}
+
+std::string sort_key_names() {
+  return fmt::format("{}", fmt::join(kSortKeys, ", "));
+}
+
+std::string target_id(const targets::Labels& labels) {
+  constexpr std::uint64_t kOffset = 0xcbf29ce484222325;
+  constexpr std::uint64_t kPrime = 0x100000001b3;
+  std::uint64_t hash = kOffset;
+  const auto add = [&hash](std::string_view text) {
+    for (const char c : text) {
+      hash = (hash ^ static_cast<unsigned char>(c)) * kPrime;
+    }
+    hash *= kPrime;  // a zero byte: no text has one
+  };
+  for (const auto& [name, value] : labels) {
+    add(name);
+    add(value);
+  }
+  return fmt::format("{:016x}", hash);
+}
+
+bool matches(const targets::DesiredTarget& target, std::string_view filter) {
+  return std::ranges::all_of(filter | std::views::split(' '), [&target](const auto part) {
+    const std::string_view word(part.begin(), part.end());
+    return contains(target.name, word) || contains(target.identity.path, word) ||
+           std::ranges::any_of(target.labels, [word](const auto& label) { return contains(label.second, word); });
+  });
+}
+
+}  // namespace tacho::scrape

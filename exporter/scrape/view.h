@@ -1,0 +1,113 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernel/bpf_object.h"
+#include "metrics/history.h"
+#include "probes/probe.h"
+#include "targets/plan.h"
+
+namespace tacho::scrape {
+
+/// A target at a glance: rates over the window, durations since the start.
+struct TargetSummary {
+  std::string name;
+  targets::Labels labels;
+  targets::CgroupIdentity identity;
+  bool live = true;
+  std::size_t cgroups = 0;
+  std::size_t processes = 0;
+  double request_rate = 0;  ///< per second
+  double observed_rps = 0;  ///< sends per second
+  double poll_mean = 0;     ///< seconds
+  probes::Summary counts;
+  std::vector<std::string_view> conditions;  ///< that hold
+};
+
+/// What people who look at targets may sort them by. What cannot be said of a target puts it at the end, ties are in
+/// the order of the labels.
+enum class SortKey : std::uint8_t { name, rate, p50, p99, queue, idle, conditions };
+
+std::string_view sort_key_name(SortKey key);
+std::optional<SortKey> find_sort_key(std::string_view name);
+/// All names, for messages: "name, rate, p50 …".
+std::string sort_key_names();
+
+/// Which part of the table of targets is wanted.
+struct TableQuery {
+  SortKey sort = SortKey::rate;
+  bool descending = true;
+  std::string filter;  ///< words, each of which is in the name, a label's value or the cgroup's path, whatever its case
+  std::size_t offset = 0;
+  std::size_t limit = 50;
+};
+
+struct TableRow {
+  std::string id;  ///< of the labels, so it is the same in the next tacho
+  TargetSummary summary;
+  metrics::Reading recent;  ///< of the last ten seconds
+  metrics::Reading last;    ///< of the last second
+};
+
+/// Where a view stands in time.
+struct ViewTime {
+  std::string instance;    ///< of this process: ticks of another one mean nothing to it
+  std::uint64_t tick = 0;  ///< number of samples so far, one a second
+};
+
+struct TableView {
+  ViewTime time;
+  std::size_t targets = 0;   ///< all
+  std::size_t matched = 0;   ///< by the filter
+  double rate = 0;           ///< of all, requests per second
+  std::uint64_t lost = 0;    ///< events, since the start
+  std::size_t unhooked = 0;  ///< hooks that could not be attached
+  std::vector<TableRow> rows;
+};
+
+struct TargetHistory {
+  std::string id;
+  std::vector<metrics::Reading> points;  ///< one a second, the latest is the time's
+};
+
+struct HistoryView {
+  ViewTime time;
+  std::vector<TargetHistory> targets;  ///< of those asked for, that exist
+};
+
+/// Everything about one target, and what is known about how it was counted.
+struct DetailView {
+  struct Loss {
+    std::string_view probe;
+    std::string_view reason;
+    std::uint64_t events = 0;  ///< of any target, since the start
+  };
+  struct Hook {
+    std::string_view probe;
+    kernel::HookState state;
+  };
+
+  ViewTime time;
+  TableRow row;
+  metrics::Histogram recent_durations;       ///< of the last ten seconds
+  std::array<double, 2> variance{};          ///< of intervals over the window, s², by metrics::Direction
+  std::array<double, 2> cv2{};               ///< variance / mean²
+  std::vector<metrics::Reading> points;      ///< one a second, the latest is the time's
+  std::vector<metrics::HeatColumn> columns;  ///< one every five seconds, the latest is under way
+  std::vector<Hook> hooks;
+  std::vector<Loss> losses;
+};
+
+/// 16 hexadecimal digits that depend on the labels only (FNV-1a).
+std::string target_id(const targets::Labels& labels);
+
+/// Whether every word of the filter is somewhere in what is known of the target, whatever the case of ASCII letters.
+bool matches(const targets::DesiredTarget& target, std::string_view filter);
+
+}  // namespace tacho::scrape

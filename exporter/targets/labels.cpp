@@ -1,0 +1,65 @@
+#include "targets/labels.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <tuple>
+
+namespace tacho::targets {
+namespace {
+
+constexpr std::size_t kShortId = 12;
+
+}  // namespace
+
+Labels labels_of(const config::TargetRule& entry) {
+  Labels labels{{"target", entry.name}};
+  labels.insert(labels.end(), entry.labels.begin(), entry.labels.end());
+  return labels;
+}
+
+void add_container(Labels& labels, const ContainerName& name) {
+  if (!name.namespace_.empty()) {
+    labels.emplace_back("namespace", name.namespace_);
+  }
+  if (!name.pod.empty()) {
+    labels.emplace_back("pod", name.pod);
+  }
+  labels.emplace_back("container", name.container);
+}
+
+std::string discovered_name(const CgroupIdentity& identity, const ContainerName* name) {
+  switch (identity.kind) {
+    case CgroupIdentity::Kind::container:
+      if (name == nullptr) {
+        return identity.container_id.substr(0, kShortId);
+      }
+      return name->namespace_.empty() ? name->container : name->namespace_ + "/" + name->container;
+    case CgroupIdentity::Kind::unit:
+      return identity.unit;
+    default:
+      return identity.path;
+  }
+}
+
+void relabel(Labels& labels, const config::ContainerLabels& wishes) {
+  using Label = config::ContainerLabels::Label;
+  const std::array<std::tuple<std::string_view, Label, const std::string*>, 4> all{
+      std::tuple("namespace", Label::namespace_, &wishes.rename.namespace_),
+      std::tuple("pod", Label::pod, &wishes.rename.pod),
+      std::tuple("container", Label::container, &wishes.rename.container),
+      std::tuple("cgroup", Label::cgroup, &wishes.rename.cgroup)};
+  for (const auto& [name, label, renamed] : all) {
+    const auto at = std::ranges::find(labels, name, &Labels::value_type::first);
+    if (at == labels.end()) {
+      continue;
+    }
+    if (std::ranges::find(wishes.drop, label) != wishes.drop.end()) {
+      labels.erase(at);
+    } else {
+      at->first = *renamed;
+    }
+  }
+}
+
+}  // namespace tacho::targets

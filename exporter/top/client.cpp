@@ -1,0 +1,205 @@
+#include "top/client.h"
+
+#include <openssl/bio.h>
+#include <openssl/conf.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/http.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "top/connect.h"
+
+namespace tacho::top {
+namespace {
+
+constexpr int kTimeoutSeconds = 10;
+constexpr std::size_t kLargestAnswer = std::size_t{64} << 20;
+constexpr int kBuffer = 16 << 10;
+
+struct BioCloser {
+  void operator()(BIO* bio) const { BIO_free_all(bio); }
+};
+using Bio = std::unique_ptr<BIO, BioCloser>;
+
+struct HeadersCloser {
+  void operator()(STACK_OF(CONF_VALUE) * headers) const { sk_CONF_VALUE_pop_free(headers, X509V3_conf_free); }
+};
+using Headers = std::unique_ptr<STACK_OF(CONF_VALUE), HeadersCloser>;
+
+/// What OpenSSL has queued as errors, the first reason with its details; empties the queue.
+std::string openssl_reason() {
+  std::string text;
+  const char* data = nullptr;
+  int flags = 0;
+  while (const unsigned long code = ERR_get_error_all(nullptr, nullptr, nullptr, &data, &flags)) {
+    const char* reason = ERR_reason_error_string(code);
+    const std::string one = std::string(reason == nullptr ? "" : reason) +
+                            ((flags & ERR_TXT_STRING) != 0 && *data != '\0' ? std::string(" (") + data + ")" : "");
+    text += (text.empty() ? "" : "; ") + one;
+  }
+  return text;
+}
+
+std::string base64(const std::string& text) {
+  std::string out((text.size() + 2) / 3 * 4 + 1, '\0');
+  const int length =
+      EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()), reinterpret_cast<const unsigned char*>(text.data()),
+                      static_cast<int>(text.size()));
+  out.resize(static_cast<std::size_t>(length));
+  return out;
+}
+
+Headers headers_of(const Url& url) {
+  STACK_OF(CONF_VALUE)* headers = nullptr;
+  if (!url.user.empty()) {
+    X509V3_add_value("Authorization", ("Basic " + base64(url.user + ":" + url.password)).c_str(), &headers);
+  }
+  return Headers(headers);
+}
+
+std::string read_all(BIO* bio) {
+  std::string body;
+  std::array<char, kBuffer> part{};
+  for (int count = 0; (count = BIO_read(bio, part.data(), static_cast<int>(part.size()))) > 0;) {
+    body.append(part.data(), static_cast<std::size_t>(count));
+  }
+  return body;
+}
+
+/// What can be done about an answer that is none, by the status in OpenSSL's message ("code=401, reason=…").
+std::string remedy(const std::string& reason) {
+  const auto has = [&reason](const char* text) { return reason.find(text) != std::string::npos; };
+  if (has("code=401")) {
+    return "it asks for a user and a password (or for others): --url http://USER:PASSWORD@HOST:PORT, or "
+           "--password-file";
+  }
+  if (has("code=404")) {
+    return "nothing of tacho is served there: is it another program, or an older tacho?";
+  }
+  if (has("code=429") || has("code=503")) {
+    return "it is busy; ask less often, or raise its rate_limit";
+  }
+  if (has("certificate verify failed")) {
+    return "its certificate is not trusted: name the authority's certificate with --ca-file (" + reason + ")";
+  }
+  return reason.empty() ? "it does not answer, or not in HTTP: https needs https:// in --url" : reason;
+}
+
+}  // namespace
+
+/// The client's side of TLS.
+class Client::Tls {
+ public:
+  static Result<std::unique_ptr<Tls>> make(const std::string& ca_file) {
+    ERR_clear_error();
+    std::unique_ptr<Tls> tls(new Tls(SSL_CTX_new(TLS_client_method())));
+    SSL_CTX* context = tls->context_.get();
+    if (context == nullptr) {
+      return fail("TLS: " + openssl_reason());
+    }
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
+    SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+    const bool loaded = ca_file.empty() ? SSL_CTX_set_default_verify_paths(context) == 1
+                                        : SSL_CTX_load_verify_file(context, ca_file.c_str()) == 1;
+    if (!loaded) {
+      return fail("--ca-file: " + ca_file + ": no certificates in PEM can be read from it (" + openssl_reason() + ")");
+    }
+    return tls;
+  }
+
+  /// A BIO that shakes hands with the first read or write.
+  [[nodiscard]] Bio wrap(Bio socket, const std::string& host) const {
+    Bio layer(BIO_new_ssl(context_.get(), 1));
+    SSL* ssl = nullptr;
+    BIO_get_ssl(layer.get(), &ssl);
+    // An address is compared with the addresses of the certificate, and is no name for SNI (RFC 6066 §3).
+    if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host.c_str()) != 1) {
+      SSL_set1_host(ssl, host.c_str());
+      // The macro SSL_set_tlsext_host_name, without its cast.
+      SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, const_cast<char*>(host.c_str()));
+    }
+    ERR_clear_error();
+    return Bio(BIO_push(layer.release(), socket.release()));
+  }
+
+ private:
+  struct Closer {
+    void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+  };
+  explicit Tls(SSL_CTX* context) : context_(context) {}
+  std::unique_ptr<SSL_CTX, Closer> context_;
+};
+
+Client::Client(Url url, std::unique_ptr<Tls> tls) : url_(std::move(url)), tls_(std::move(tls)) {}
+Client::~Client() = default;
+
+Result<std::unique_ptr<Client>> Client::open(Url url, const std::string& ca_file) {
+  std::unique_ptr<Tls> tls;
+  if (url.tls) {
+    auto made = Tls::make(ca_file);
+    if (!made) {
+      return std::unexpected(made.error());
+    }
+    tls = std::move(*made);
+  }
+  return std::unique_ptr<Client>(new Client(std::move(url), std::move(tls)));
+}
+
+void Client::cancel() {
+  const std::lock_guard lock(mutex_);
+  cancelled_ = true;
+  if (socket_ >= 0) {
+    ::shutdown(socket_, SHUT_RDWR);
+  }
+}
+
+Error Client::within(const Error& error) const {
+  const bool nobody = error.code == ECONNREFUSED || error.code == ENOENT;
+  return {url_.text() + ": " + error.message +
+              (nobody ? ": is tacho running there? --url names another place, such as http://HOST:9435" : ""),
+          error.code};
+}
+
+Result<std::string> Client::get(const std::string& path_and_query) {
+  const auto created = [this](int socket) {
+    const std::lock_guard lock(mutex_);
+    socket_ = socket;
+    return !cancelled_;
+  };
+  struct Forget {
+    Client& client;
+    ~Forget() {
+      const std::lock_guard lock(client.mutex_);
+      client.socket_ = -1;
+    }
+  };
+  auto socket = connect_to(url_, created);
+  const Forget forget{*this};  // before the socket is closed
+  if (!socket) {
+    return std::unexpected(within(socket.error()));
+  }
+  ERR_clear_error();
+  Bio bio(BIO_new_socket(socket->get(), BIO_NOCLOSE));
+  if (tls_) {
+    bio = tls_->wrap(std::move(bio), url_.host);
+  }
+  const Headers headers = headers_of(url_);
+  // The BIO is connected, which OpenSSL takes as given if it is named for reading too. TLS is in it already, so to
+  // OpenSSL's client it is plain HTTP.
+  const std::string host = url_.host.find(':') == std::string::npos ? url_.host : "[" + url_.host + "]";
+  const std::string address = "http://" + host + ":" + url_.port + url_.prefix + path_and_query;
+  const Bio answer(OSSL_HTTP_get(address.c_str(), nullptr, nullptr, bio.get(), bio.get(), nullptr, nullptr, kBuffer,
+                                 headers.get(), nullptr, 0, kLargestAnswer, kTimeoutSeconds));
+  if (!answer) {
+    return fail(url_.text() + ": " + remedy(openssl_reason()));
+  }
+  return read_all(answer.get());
+}
+
+}  // namespace tacho::top

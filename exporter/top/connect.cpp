@@ -1,0 +1,86 @@
+#include "top/connect.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+#include <cstring>
+#include <memory>
+
+namespace tacho::top {
+namespace {
+
+constexpr int kConnectMs = 3000;
+constexpr timeval kPatience{.tv_sec = 10, .tv_usec = 0};
+
+/// 0, or why not.
+int try_connect(int socket, const sockaddr* address, socklen_t length) {
+  if (::connect(socket, address, length) == 0) {
+    return 0;
+  }
+  if (errno != EINPROGRESS) {
+    return errno;
+  }
+  pollfd wait{socket, POLLOUT, 0};
+  const int ready = ::poll(&wait, 1, kConnectMs);
+  if (ready <= 0) {
+    return ready == 0 ? ETIMEDOUT : errno;
+  }
+  int error = 0;
+  socklen_t size = sizeof(error);
+  ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
+  return error;
+}
+
+Result<UniqueFd> open_connection(int family, const sockaddr* address, socklen_t length,
+                                 const std::function<bool(int)>& created) {
+  UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) {
+    return fail_errno("socket");
+  }
+  if (!created(socket.get())) {
+    return fail("ended", ECANCELED);
+  }
+  if (const int error = try_connect(socket.get(), address, length); error != 0) {
+    return std::unexpected(Error::from_errno("connect", error));
+  }
+  ::fcntl(socket.get(), F_SETFL, 0);
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof(kPatience));
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof(kPatience));
+  return socket;
+}
+
+Result<UniqueFd> connect_unix(const std::string& path, const std::function<bool(int)>& created) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) {
+    return fail("the path of a unix socket has at most 107 bytes");
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return open_connection(AF_UNIX, reinterpret_cast<const sockaddr*>(&address), sizeof(address), created);
+}
+
+}  // namespace
+
+Result<UniqueFd> connect_to(const Url& url, const std::function<bool(int)>& created) {
+  if (!url.socket.empty()) {
+    return connect_unix(url.socket, created);
+  }
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int error = ::getaddrinfo(url.host.c_str(), url.port.c_str(), &hints, &found); error != 0) {
+    return fail(std::string("the name is not known: ") + ::gai_strerror(error), EHOSTUNREACH);
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list(found, &::freeaddrinfo);
+  Result<UniqueFd> result = fail("no address");
+  for (const addrinfo* each = list.get(); each != nullptr && !result; each = each->ai_next) {
+    result = open_connection(each->ai_family, each->ai_addr, each->ai_addrlen, created);
+  }
+  return result;
+}
+
+}  // namespace tacho::top

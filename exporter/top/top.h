@@ -1,0 +1,13 @@
+#pragma once
+
+#include <iosfwd>
+
+#include "base/result.h"
+#include "cli.h"
+
+namespace tacho::top {
+
+/// Shows the targets of a tacho in the terminal until the user quits, or prints them once.
+Result<void> run(const TopOptions& options, std::ostream& out);
+
+}  // namespace tacho::top

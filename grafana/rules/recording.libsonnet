@@ -1,0 +1,46 @@
+// Recording rules, named level:metric:operations. The level instance_target keeps every label of a target's series.
+{
+  local config = $._config,
+  local rule(record, expr) = { record: 'instance_target:' + record, expr: expr % config },
+  // Without requests there is no quantile; a NaN would spoil every average over it.
+  local quantile(q) = 'histogram_quantile(%g, rate(tacho_request_duration_seconds_bucket{%%(selector)s}[5m])) >= 0' % q,
+  local mean(quantity) =
+    |||
+      rate(tacho_request_%(quantity)s_seconds_sum{%%(selector)s}[5m])
+        / (rate(tacho_request_%(quantity)s_seconds_count{%%(selector)s}[5m]) > 0)
+    ||| % { quantity: quantity },
+
+  prometheusRules+:: {
+    groups+: [
+      {
+        name: 'tacho.targets',
+        rules: [
+          rule('tacho_requests:rate5m', 'rate(tacho_requests_total{%(selector)s}[5m])'),
+          rule('tacho_request_duration_seconds:mean5m', mean('duration')),
+          rule('tacho_request_queue_seconds:mean5m', mean('queue')),
+          rule('tacho_request_service_seconds:mean5m', mean('service')),
+          rule('tacho_request_duration_seconds:p50_rate5m', quantile(0.5)),
+          rule('tacho_request_duration_seconds:p99_rate5m', quantile(0.99)),
+          rule('tacho_request_queue_per_duration:ratio_rate5m', |||
+            rate(tacho_request_queue_seconds_sum{%(selector)s}[5m])
+              / (rate(tacho_request_duration_seconds_sum{%(selector)s}[5m]) > 0)
+          |||),
+          rule('tacho_requests_unanswered_per_requests:ratio_rate5m', |||
+            rate(tacho_requests_unanswered_total{%(selector)s}[5m])
+              / (rate(tacho_requests_total{%(selector)s}[5m]) + rate(tacho_requests_unanswered_total{%(selector)s}[5m]) > 0)
+          |||),
+          rule('tacho_idle_per_threads:ratio_rate5m', |||
+            rate(tacho_idle_seconds_total{%(selector)s}[5m])
+              / (avg_over_time(tacho_threads{%(selector)s}[5m]) > 0)
+          |||),
+          // tacho's own ratio where it is exported; else what is not idle, unless polling says nothing about idleness.
+          rule('tacho_saturation:ratio5m', |||
+            avg_over_time(tacho_saturation_ratio{%(selector)s}[5m])
+            or clamp(1 - instance_target:tacho_idle_per_threads:ratio_rate5m{%(selector)s}, 0, 1)
+              unless max without (condition) (tacho_target_condition{%(selector)s, condition=~"busy_polling|no_poll"}) == 1
+          |||),
+        ],
+      },
+    ],
+  },
+}

@@ -1,0 +1,276 @@
+"""tacho in a real container, with two capabilities and a read-only root, observes real containers.
+
+The image comes from the build under test; with time for it, also from the whole Dockerfile on a Debian made by
+debootstrap. Left out where podman cannot run a container, with the reason.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import tempfile
+import time
+
+import pytest
+
+from support import image, net
+from support.cgroup import cgroup2_mount
+from support.clients import Counted, ab
+from support.containers import Container, Storage, why_not
+from support.paths import REPOSITORY
+from support.process import run
+from support.tacho import Tacho
+from support.waiting import wait_until
+
+NEEDED_SECONDS = 1200
+UNIT = REPOSITORY / "deploy" / "package" / "tacho.service"
+KEPT = REPOSITORY / "build" / "fresh-root"
+CAP_PERFMON, CAP_BPF = 38, 39
+NGINX = """
+user root;
+daemon off;
+error_log stderr warn;
+pid /tmp/nginx.pid;
+events {{ }}
+http {{
+    access_log off;
+    client_body_temp_path /tmp/body;
+    proxy_temp_path /tmp/proxy;
+    fastcgi_temp_path /tmp/fastcgi;
+    uwsgi_temp_path /tmp/uwsgi;
+    scgi_temp_path /tmp/scgi;
+    server {{ listen 127.0.0.1:{port}; location / {{ return 200 "ok\\n"; }} }}
+}}
+"""
+
+
+def _slow_build(storage: Storage) -> None:
+    if os.environ.get("TACHO_SKIP_SLOW", "") not in ("", "0"):
+        pytest.skip("the image is not built from sources: TACHO_SKIP_SLOW is set")
+    left = float(os.environ.get("TACHO_DEADLINE", "inf")) - time.time()
+    if left < NEEDED_SECONDS:
+        pytest.skip(f"the image is not built from sources: needs up to {NEEDED_SECONDS} s, {left:.0f} s are left")
+    root = KEPT / "base"
+    fresh = REPOSITORY / "tests" / "support" / "fresh-root"
+    run([fresh, "remove", root])
+    try:
+        run([fresh, "make", root], timeout=900)
+        storage.import_root(root, "localhost/debian")
+    finally:
+        run([fresh, "remove", root])
+    image.build_from_sources(storage, "localhost/debian", KEPT / "image-ccache")
+
+
+@pytest.fixture(scope="module", params=["tree", "sources"])
+def storage(request):
+    """A storage with the images of tacho and nginx."""
+    if reason := why_not():
+        pytest.skip(reason)
+    with Storage() as made, tempfile.TemporaryDirectory() as tacho, tempfile.TemporaryDirectory() as nginx:
+        if request.param == "sources":
+            _slow_build(made)
+        else:
+            image.build_from_tree(made, pathlib.Path(tacho))
+        image.build_nginx(made, pathlib.Path(nginx), "nginx")
+        yield made
+
+
+class Nginx(Container):
+    """nginx in a container, on a free port of this machine."""
+
+    def __init__(self, storage: Storage, name: str, directory: pathlib.Path):
+        self.port = net.free_port()
+        configuration = directory / f"{name}.conf"
+        configuration.write_text(NGINX.format(port=self.port))
+        super().__init__(storage, "nginx", name, options=["--volume", f"{configuration}:/nginx.conf:ro"])
+        wait_until(lambda: net.listens(self.port), 10, f"{name} listens")
+
+    def serve(self, requests: int) -> Counted:
+        """Has it answer so many; what the client counted."""
+        return ab(f"http://127.0.0.1:{self.port}/", requests, connections=3)
+
+
+class ContainerTacho(Tacho):
+    """tacho in a container, as README says: it sees the machine's processes and has no configuration.
+
+    `seccomp` is a profile other than ours. With a `config` file it has that one, and sees only its own processes, as in the overlays restricted-node and sidecar.
+    """
+
+    def __init__(self, storage: Storage, config: pathlib.Path | None = None, seccomp: pathlib.Path = image.SECCOMP):
+        arguments, options = [], ["--pid", "host"]
+        if config is not None:
+            arguments, options = ["--config.file=/tacho.yaml"], ["--volume", f"{config}:/tacho.yaml:ro"]
+        self.container = Container(
+            storage, image.TAG, "tacho", "--web.listen-address=127.0.0.1:0", *arguments,
+            options=[
+                *options,
+                "--read-only", "--cap-drop", "ALL", "--cap-add", "BPF", "--cap-add", "PERFMON",
+                "--security-opt", "no-new-privileges", "--security-opt", f"seccomp={seccomp}",
+                "--volume", f"{cgroup2_mount()}:/sys/fs/cgroup:ro",
+                "--volume", "/sys/kernel/tracing:/sys/kernel/tracing:ro",
+                "--volume", f"{storage.root}/overlay-containers:/var/lib/containers/storage/overlay-containers:ro",
+            ],
+        )  # fmt: skip
+        line = self.container.wait_for_log("listening on 127.0.0.1:")
+        self.address = re.search(r"127\.0\.0\.1:\d+", line)[0]
+
+    def target_of(self, container: Container) -> str:
+        """The `target` of a container, once it is observed."""
+
+        def look() -> str | None:
+            found = self.scrape().all("tacho_target_info", container_id=container.id)
+            return found[0][0]["target"] if found else None
+
+        return wait_until(look, 5, f"target of {container.name}")
+
+    def __exit__(self, *error):
+        self.container.__exit__(*error)
+
+
+@pytest.fixture
+def tacho(storage):
+    with ContainerTacho(storage) as running:
+        yield running
+
+
+@pytest.fixture
+def nginx(storage, tmp_path):
+    """nginx(name) starts one; all end with the test."""
+    started = []
+    try:
+        yield lambda name: started.append(Nginx(storage, name, tmp_path)) or started[-1]
+    finally:
+        for server in started:
+            server.__exit__()
+
+
+def assert_counts(tacho: ContainerTacho, server: Nginx, prime: int, agree) -> None:
+    with tacho.watch(tacho.target_of(server)) as change:
+        counted = server.serve(prime)
+    agree(f"nginx in a container, {server.name}", counted, change)
+    assert change.requests == prime
+
+
+def test_image_has_the_program_and_little_else(storage):
+    about = storage.image(image.TAG)
+    print(f"the image has {about['Size'] / 1e6:.1f} MB")
+    assert about["Size"] < 25e6
+    assert about["Config"]["Entrypoint"] == ["/usr/bin/tacho"]
+    assert about["User"] == "0:0"
+    assert about["Healthcheck"]["Test"] == ["CMD", "/usr/bin/tacho", "health"]
+    assert about["Labels"]["org.opencontainers.image.licenses"] == "Apache-2.0"
+    assert about["Labels"]["org.opencontainers.image.version"] == "test"
+    with tempfile.TemporaryDirectory() as directory:
+        archive = pathlib.Path(directory) / "image.tar"
+        storage.podman("create", "--name", "look", image.TAG)
+        storage.podman("export", "--output", archive, "look")
+        files = run(["tar", "-tf", archive]).splitlines()
+        storage.podman("rm", "look")
+    programs = [name for name in files if re.search(r"(^|/)s?bin/.", name)]
+    assert programs == ["usr/bin/tacho"]
+    scanned = [name for name in files if name.startswith("var/lib/dpkg/status.d/l")]
+    assert any(name.endswith("/libc6") for name in scanned) and any(name.endswith("/libbpf1") for name in scanned)
+    assert "usr/share/doc/libbpf1/copyright" in files
+
+
+def test_it_has_two_capabilities_and_a_read_only_root(tacho):
+    status = dict(
+        line.split(":\t", 1) for line in pathlib.Path(f"/proc/{tacho.container.pid}/status").read_text().splitlines()
+    )
+    for kind in ("CapPrm", "CapEff", "CapBnd"):
+        assert int(status[kind], 16) == 1 << CAP_PERFMON | 1 << CAP_BPF, kind
+    assert status["Uid"].split() == ["0"] * 4
+    assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2"
+    root = next(
+        line.split() for line in pathlib.Path(f"/proc/{tacho.container.pid}/mountinfo").read_text().splitlines()
+        if line.split()[4] == "/"
+    )  # fmt: skip
+    assert "ro" in root[5].split(",")
+    attached = tacho.scrape().all("tacho_probe_attached")
+    assert attached and all(value == 1 for _, value in attached), attached
+
+
+def system_calls_of_the_unit() -> set[str]:
+    """What the systemd unit's SystemCallFilter lets through, with its sets spelled out."""
+    allowed: set[str] = set()
+    for line in UNIT.read_text().splitlines():
+        if line.startswith("SystemCallFilter="):
+            value = line.partition("=")[2]
+            pending, named = value.lstrip("~").split(), set()
+            while pending:
+                word = pending.pop()
+                if not word.startswith("@"):
+                    named.add(word)
+                    continue
+                listed = run(["systemd-analyze", "--no-pager", "syscall-filter", word]).splitlines()[1:]
+                pending += [line.strip() for line in listed if line.strip() and not line.strip().startswith("#")]
+            allowed = allowed - named if value.startswith("~") else allowed | named
+    return allowed
+
+
+def test_it_serves_with_the_system_calls_of_its_unit(storage, nginx, agree, tmp_path):
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("the unit's system calls are not known: there is no systemd-analyze")
+    names = system_calls_of_the_unit()
+    assert "bpf" in names and "read" in names and "mount" not in names and "reboot" not in names
+    profile = tmp_path / "seccomp.json"
+    profile.write_text(json.dumps({
+        "defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": 1,
+        "archMap": json.loads(image.SECCOMP.read_text())["archMap"],
+        "syscalls": [{"names": sorted(names), "action": "SCMP_ACT_ALLOW"}],
+    }))  # fmt: skip
+    server = nginx("web")
+    with ContainerTacho(storage, seccomp=profile) as tacho:
+        assert_counts(tacho, server, 107, agree)
+        assert all(value == 1 for _, value in tacho.scrape().all("tacho_probe_attached"))
+
+
+def test_container_that_was_there_is_named_and_counted(storage, nginx, agree):
+    server = nginx("web")
+    with ContainerTacho(storage) as tacho:
+        assert_counts(tacho, server, 1009, agree)
+        series = tacho.scrape().all("tacho_requests_total", container="web")
+        assert [value for _, value in series] == [1009]
+
+
+def test_container_that_comes_later_is_counted(tacho, nginx, agree):
+    first = nginx("first")
+    assert_counts(tacho, first, 503, agree)
+    assert_counts(tacho, nginx("second"), 307, agree)
+    samples = tacho.scrape()
+    assert samples.get("tacho_requests_total", container="first") == 503
+    assert samples.get("tacho_requests_total", container="second") == 307
+
+
+def test_without_sight_of_processes_what_comes_later_is_counted(storage, nginx, agree, tmp_path):
+    config = tmp_path / "tacho.yaml"
+    config.write_text('targets: [{name: containers, container: {name: "web-*"}}]')
+    before = nginx("web-1")
+    with ContainerTacho(storage, config) as tacho:
+        assert_counts(tacho, nginx("web-2"), 307, agree)
+        # Of the server that listened before, only the container is known: README names this limit of the sidecar.
+        assert tacho.target_of(before)
+
+
+def test_container_that_restarts_under_its_name_is_one_series(tacho, nginx, agree):
+    before = nginx("web")
+    assert_counts(tacho, before, 211, agree)
+    before.stop()
+    after = nginx("web")
+    assert after.id != before.id
+    assert_counts(tacho, after, 101, agree)
+
+    def infos() -> list[str]:
+        return [labels["container_id"] for labels, _ in tacho.scrape().all("tacho_target_info", container="web")]
+
+    wait_until(lambda: infos() == [after.id], 5, "only the new container is known", interval=0.2)
+    # Labels are identity: the container that came back goes on counting.
+    assert tacho.scrape().get("tacho_requests_total", container="web") == 211 + 101
+
+
+def test_health_check_tells_a_running_tacho_from_none(tacho):
+    status, said = tacho.container.execute("/usr/bin/tacho", "health", f"--web.listen-address={tacho.address}")
+    assert status == 0, said
+    status, said = tacho.container.execute("/usr/bin/tacho", "health", f"--web.listen-address=127.0.0.1:{net.free_port()}")
+    assert status == 1 and "cannot connect" in said

@@ -1,0 +1,124 @@
+"""Real containers: images by buildah, containers by podman and runc, in a storage of the tests' own.
+
+Nothing of the machine's own images and containers is seen or touched. Containers share the machine's network.
+"""
+
+import json
+import pathlib
+import shutil
+import tempfile
+
+from support.process import Process, run
+from support.waiting import wait_until
+
+# No raised limits: this has to work without CAP_SYS_RESOURCE.
+_LIMITS = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000"]
+
+
+def why_not() -> str | None:
+    """Why no container can be run here; None if one can."""
+    for program in ("podman", "buildah", "runc"):
+        if shutil.which(program) is None:
+            return f"{program} is not installed: deploy/install-deps e2e"
+    with Storage() as storage, tempfile.TemporaryDirectory() as context:
+        directory = pathlib.Path(context)
+        collect("/bin/true", directory / "root")
+        (directory / "Dockerfile").write_text('FROM scratch\nCOPY root /\nENTRYPOINT ["/usr/bin/true"]\n')
+        try:
+            storage.build(directory, "true")
+            storage.podman("run", "--rm", "--net", "host", *_LIMITS, "true")
+        except RuntimeError as error:
+            return f"podman cannot run a container here: {str(error).strip().splitlines()[-1]}"
+    return None
+
+
+def collect(program: str | pathlib.Path, root: pathlib.Path) -> None:
+    """The program with its libraries in `root`, as for tacho's own image."""
+    run([pathlib.Path(__file__).resolve().parents[2] / "deploy" / "image" / "collect", program, root])
+
+
+class Storage:
+    """Images and containers in a temporary directory; leaving the `with` removes all of them."""
+
+    def __init__(self):
+        self._directory = tempfile.TemporaryDirectory(prefix="tacho-containers-")
+        self.root = pathlib.Path(self._directory.name) / "storage"
+        self._place = ["--root", self.root, "--runroot", f"{self._directory.name}/run"]
+
+    def podman(self, *arguments, timeout: float = 60) -> str:
+        """What podman printed; raises RuntimeError with it when it fails."""
+        return run(["podman", *self._place, "--runtime", "runc", *arguments], timeout=timeout)
+
+    def build(self, context: pathlib.Path, tag: str, *options, timeout: float = 120) -> str:
+        """Builds the context's Dockerfile, in Docker's format since that has a place for HEALTHCHECK."""
+        options = ["--isolation", "chroot", "--format", "docker", "--layers=false", *options, "--tag", tag]
+        return run(["buildah", *self._place, "bud", *options, context], timeout=timeout)
+
+    def image(self, tag: str) -> dict:
+        """What `podman image inspect` knows of it."""
+        return json.loads(self.podman("image", "inspect", tag))[0]
+
+    def import_root(self, root: pathlib.Path, tag: str) -> None:
+        """An image of one layer with the content of a directory."""
+        working = run(["buildah", *self._place, "from", "scratch"]).strip().splitlines()[-1]
+        run(["buildah", *self._place, "add", "--quiet", working, root, "/"], timeout=300)
+        run(["buildah", *self._place, "commit", "--quiet", "--rm", working, tag], timeout=300)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.podman("rm", "--all", "--force", "--time", "0")
+        self.podman("rmi", "--all", "--force")
+        for mount in pathlib.Path("/proc/self/mounts").read_text().splitlines():
+            place = mount.split()[1]
+            if place.startswith(self._directory.name):
+                run(["umount", place])
+        self._directory.cleanup()
+
+
+class Container:
+    """A container that runs from the moment the constructor returns until the `with` is left."""
+
+    def __init__(self, storage: Storage, image: str, name: str, *arguments, options=()):
+        self.storage, self.name = storage, name
+        # The id stands in a file: warnings of podman's are mixed with what it prints.
+        with tempfile.TemporaryDirectory() as directory:
+            place = pathlib.Path(directory) / "id"
+            storage.podman("run", "--detach", "--net", "host", *_LIMITS, "--cidfile", place, "--name", name,
+                           *options, image, *arguments)  # fmt: skip
+            self.id = place.read_text().strip()
+
+    @property
+    def pid(self) -> int:
+        """Of its first process, as this machine numbers it."""
+        return int(self.storage.podman("inspect", "--format", "{{.State.Pid}}", self.id).strip().splitlines()[-1])
+
+    @property
+    def log(self) -> str:
+        return self.storage.podman("logs", self.id)
+
+    def wait_for_log(self, text: str, timeout: float = 20) -> str:
+        """The first line of its output that has the text."""
+        return wait_until(
+            lambda: next((line for line in self.log.splitlines() if text in line), None),
+            timeout,
+            f"{self.name} says {text!r}",
+            interval=0.1,
+        )
+
+    def execute(self, *command) -> tuple[int, str]:
+        """Exit status and output of a command inside."""
+        process = Process(["podman", *self.storage._place, "--runtime", "runc", "exec", self.id, *command])
+        return process.wait(), process.output
+
+    def stop(self, seconds: int = 5) -> None:
+        """Asks it to end, and removes it."""
+        self.storage.podman("stop", "--time", seconds, self.id)
+        self.storage.podman("rm", "--force", self.id)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.storage.podman("rm", "--force", "--ignore", "--time", "0", self.id)

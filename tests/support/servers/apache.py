@@ -1,0 +1,47 @@
+"""Apache httpd with one of its ways to serve connections: a process each, or threads."""
+
+from support.servers.base import Server
+
+_MODULES = "/usr/lib/apache2/modules"
+_CONFIGURATION = """
+ServerRoot {directory}
+ServerName 127.0.0.1
+PidFile {directory}/pid
+ErrorLog {directory}/error.log
+Listen 127.0.0.1:{port}
+User www-data
+Group www-data
+LoadModule mpm_{model}_module {modules}/mod_mpm_{model}.so
+LoadModule authz_core_module {modules}/mod_authz_core.so
+DocumentRoot {directory}/www
+StartServers {processes}
+KeepAlive On
+MaxKeepAliveRequests 0
+"""
+
+
+class Apache(Server):
+    """`model`: prefork, worker or event. Serves `/static`, 8 KiB: a mapped file, sent with its header by one writev."""
+
+    name = "apache"
+
+    def __init__(self, prefix=(), model: str = "prefork"):
+        self._model = model
+        super().__init__(prefix)
+
+    def start(self):
+        self.directory.chmod(0o755)
+        (self.directory / "www").mkdir()
+        (self.directory / "www" / "static").write_bytes(b"x" * 8192)
+        configuration = self.directory / "httpd.conf"
+        configuration.write_text(
+            _CONFIGURATION.format(
+                directory=self.directory, port=self.port, model=self._model, modules=_MODULES,
+                processes=8 if self._model == "prefork" else 2,
+            )
+        )  # fmt: skip
+        # At its end it signals its whole process group, which had better not be ours.
+        return self._start(["setsid", "apache2", "-DFOREGROUND", "-f", configuration])
+
+    def url(self, path: str) -> str:
+        return f"http://{self.address}{path}"

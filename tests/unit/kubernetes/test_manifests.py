@@ -1,0 +1,199 @@
+"""What the manifests allow tacho, and that all of them hang together."""
+
+import copy
+import pathlib
+import subprocess
+
+import pytest
+import yaml
+
+from support import kustomize
+from support.paths import REPOSITORY, TACHO, require
+from support.process import run
+
+HOST_PATHS = {"/sys/fs/cgroup", "/sys/kernel/tracing", "/var/log/containers", "/var/log/pods"}
+NODE_OVERLAYS = ["base", "overlays/prometheus-operator", "overlays/annotations", "overlays/restricted-node"]
+ALL = [*NODE_OVERLAYS, "overlays/sidecar/example"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tool():
+    try:
+        kustomize.program()
+    except kustomize.Unavailable as error:
+        pytest.skip(f"the manifests are not rendered: {error}")
+
+
+def objects_of(name: str) -> list[dict]:
+    return kustomize.build(kustomize.kustomizations()[name])
+
+
+def pod_of(name: str) -> dict:
+    """The specification of the pods that run tacho."""
+    objects = objects_of(name)
+    (owner,) = [thing for thing in objects if thing["kind"] in ("DaemonSet", "Deployment")]
+    return owner["spec"]["template"]["spec"]
+
+
+def tacho_of(pod: dict) -> dict:
+    containers = [*pod["containers"], *pod.get("initContainers", [])]
+    (container,) = [container for container in containers if container["name"] == "tacho"]
+    return container
+
+
+def violations(pod: dict, host_paths: set[str], host_processes: bool = False) -> list[str]:
+    """What is more than tacho needs, or less than a container should say."""
+    container = tacho_of(pod)
+    security = container["securityContext"]
+    found = [key for key in ("hostNetwork", "hostIPC") if pod.get(key)]
+    if bool(pod.get("hostPID")) != host_processes:
+        found.append("hostPID")
+    if security.get("privileged") is not False or security.get("allowPrivilegeEscalation") is not False:
+        found.append("privilege")
+    if security.get("readOnlyRootFilesystem") is not True:
+        found.append("writable root")
+    capabilities = security.get("capabilities", {})
+    if capabilities.get("drop") != ["ALL"] or set(capabilities.get("add", [])) != {"BPF", "PERFMON"}:
+        found.append("capabilities")
+    seccomp = {**pod.get("securityContext", {}), **security}.get("seccompProfile", {}).get("type")
+    if seccomp != "RuntimeDefault":
+        found.append("seccomp")
+    if "hostPort" in str(container.get("ports")):
+        found.append("hostPort")
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    paths = {volume["hostPath"]["path"] for volume in volumes.values() if "hostPath" in volume}
+    if paths != host_paths:
+        found.append(f"host paths {sorted(paths)}")
+    if {mount["name"] for mount in container["volumeMounts"]} - set(volumes):
+        found.append("mount without volume")
+    if not all(mount.get("readOnly") is True for mount in container["volumeMounts"]):
+        found.append("writable mount")
+    resources = container.get("resources", {})
+    if not {"cpu", "memory"} <= set(resources.get("requests", {})) or set(resources.get("limits", {})) != {"memory"}:
+        found.append("resources")
+    found += [probe for probe in ("livenessProbe", "readinessProbe", "startupProbe") if probe not in container]
+    return found
+
+
+@pytest.mark.parametrize("name", NODE_OVERLAYS)
+def test_node_pod_has_what_it_needs_and_no_more(name):
+    pod = pod_of(name)
+    restricted = name == "overlays/restricted-node"
+    expected = HOST_PATHS - ({"/sys/kernel/tracing"} if restricted else set())
+    assert violations(pod, expected, host_processes=not restricted) == []
+    assert pod["automountServiceAccountToken"] is False and pod["serviceAccountName"] == "tacho"
+    assert pod["tolerations"] == [{"operator": "Exists"}]
+
+
+def test_sidecar_sees_no_path_of_the_host():
+    pod = pod_of("overlays/sidecar/example")
+    assert violations(pod, set()) == []
+    (sidecar,) = pod["initContainers"]
+    assert sidecar["restartPolicy"] == "Always", "it runs beside the others, and is there before them"
+
+
+@pytest.mark.parametrize(
+    ("place", "key", "value", "expected"),
+    [
+        ("pod", "hostNetwork", True, "hostNetwork"),
+        ("pod", "hostPID", False, "hostPID"),
+        ("security", "allowPrivilegeEscalation", True, "privilege"),
+        ("security", "capabilities", {"drop": ["ALL"], "add": ["BPF", "PERFMON", "SYS_ADMIN"]}, "capabilities"),
+        ("container", "resources", {"limits": {"memory": "1Gi"}}, "resources"),
+        ("container", "livenessProbe", None, "livenessProbe"),
+        ("mount", "readOnly", False, "writable mount"),
+        ("volume", "hostPath", {"path": "/", "type": "Directory"}, "host paths"),
+    ],
+)
+def test_violations_are_found(place, key, value, expected):
+    pod = copy.deepcopy(pod_of("base"))
+    container = tacho_of(pod)
+    places = {"pod": pod, "container": container, "security": container["securityContext"],
+              "mount": container["volumeMounts"][1], "volume": pod["volumes"][1]}  # fmt: skip
+    places[place].pop(key, None)
+    if value is not None:
+        places[place][key] = value
+    assert any(found.startswith(expected) for found in violations(pod, HOST_PATHS, host_processes=True))
+
+
+@pytest.mark.parametrize("name", NODE_OVERLAYS)
+def test_no_right_is_asked_of_the_api_server(name):
+    objects = objects_of(name)
+    assert not [thing for thing in objects if "Role" in thing["kind"] or thing["kind"] == "Secret"]
+    assert kustomize.one(objects, "ServiceAccount")["automountServiceAccountToken"] is False
+    labels = kustomize.one(objects, "Namespace")["metadata"]["labels"]
+    assert labels["pod-security.kubernetes.io/enforce"] == "privileged"
+    assert all(thing["metadata"].get("namespace") == "tacho" for thing in objects if thing["kind"] != "Namespace")
+
+
+@pytest.mark.parametrize("name", NODE_OVERLAYS)
+def test_selectors_select_the_pods_and_ports_exist(name):
+    objects = objects_of(name)
+    daemon_set = kustomize.one(objects, "DaemonSet")["spec"]
+    labels = daemon_set["template"]["metadata"]["labels"].items()
+    policy = kustomize.one(objects, "NetworkPolicy")["spec"]
+    ports = {port["name"] for port in tacho_of(daemon_set["template"]["spec"])["ports"]}
+    assert daemon_set["selector"]["matchLabels"].items() <= labels
+    assert policy["podSelector"]["matchLabels"].items() <= labels
+    (rule,) = policy["ingress"]
+    assert {port["port"] for port in rule["ports"]} == ports == {"metrics"}
+    (scraper,) = rule["from"]
+    assert scraper["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": "prometheus"}
+    assert policy["egress"] == [] and set(policy["policyTypes"]) == {"Ingress", "Egress"}
+
+
+def test_operator_scrapes_with_the_labels_of_the_observed():
+    objects = objects_of("overlays/prometheus-operator")
+    monitor = kustomize.one(objects, "PodMonitor")
+    labels = kustomize.one(objects, "DaemonSet")["spec"]["template"]["metadata"]["labels"]
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    assert labels[monitor["spec"]["jobLabel"]] == "tacho", "the rules ask for this job"
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    assert endpoint["honorLabels"] is True and endpoint["port"] == "metrics"
+
+
+def test_annotations_name_port_and_path():
+    daemon_set = kustomize.one(objects_of("overlays/annotations"), "DaemonSet")
+    annotations = daemon_set["spec"]["template"]["metadata"]["annotations"]
+    (port,) = tacho_of(daemon_set["spec"]["template"]["spec"])["ports"]
+    assert annotations["prometheus.io/scrape"] == "true" and annotations["prometheus.io/path"] == "/metrics"
+    assert annotations["prometheus.io/port"] == str(port["containerPort"])
+
+
+def test_rules_are_those_of_the_repository(tmp_path):
+    run([kustomize.ROOT / "generate", tmp_path])
+    place = pathlib.Path("deploy/kubernetes/overlays/prometheus-operator/prometheus-rules.yaml")
+    assert (tmp_path / place).read_text() == (REPOSITORY / place).read_text(), "run deploy/kubernetes/generate"
+    rules = [thing for thing in objects_of("overlays/prometheus-operator") if thing["kind"] == "PrometheusRule"]
+    for rule in rules:
+        file = REPOSITORY / "deploy" / "prometheus" / f"{rule['metadata']['name']}.yaml"
+        assert rule["spec"] == yaml.safe_load(file.read_text())
+    assert len(rules) == 2
+
+
+def test_every_dashboard_is_a_config_map():
+    maps = [thing for thing in objects_of("overlays/prometheus-operator") if thing["kind"] == "ConfigMap"]
+    dashboards = [thing for thing in maps if thing["metadata"].get("labels", {}).get("grafana_dashboard") == "1"]
+    files = {name: text for thing in dashboards for name, text in thing["data"].items()}
+    assert files == {file.name: file.read_text() for file in (REPOSITORY / "grafana/generated").glob("*.json")}
+    assert all(len(str(thing)) < 250_000 for thing in dashboards), "kubectl apply keeps a copy in an annotation"
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_configuration_is_mounted_and_good(name, tmp_path):
+    objects = objects_of(name)
+    pod = pod_of(name)
+    (volume,) = [volume["configMap"]["name"] for volume in pod["volumes"] if "configMap" in volume]
+    (data,) = [thing["data"] for thing in objects if thing["metadata"]["name"] == volume]
+    arguments = tacho_of(pod)["args"]
+    (mount,) = [mount for mount in tacho_of(pod)["volumeMounts"] if mount["mountPath"] == "/etc/tacho"]
+    assert f"--config.file={mount['mountPath']}/tacho.yaml" in arguments
+    file = tmp_path / "tacho.yaml"
+    file.write_text(data["tacho.yaml"])
+    checked = subprocess.run([require(TACHO), "check", f"--config.file={file}"], capture_output=True, text=True)
+    assert checked.returncode == 0 and checked.stderr == "", checked.stderr
+    assert subprocess.run([require(TACHO), "--help", *arguments], capture_output=True).returncode == 0
+
+
+def test_every_kustomization_is_tested():
+    assert set(kustomize.kustomizations()) == {*ALL, "autoscaling/hpa", "autoscaling/keda"}

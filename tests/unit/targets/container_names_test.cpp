@@ -1,0 +1,138 @@
+#include "targets/container_names.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "temp_tree.h"
+
+using tacho::targets::CgroupIdentity;
+using tacho::targets::ContainerName;
+using tacho::targets::ContainerNames;
+using tacho::targets::parse_pod_log;
+
+namespace {
+
+const std::string kUid = "0a1b2c3d-0000-4000-8000-00112233aabb";
+
+std::string id_of(int number) {
+  const std::string digits = std::to_string(number);
+  return digits + std::string(64 - digits.size(), 'a');
+}
+
+CgroupIdentity container(const std::string& id, const std::string& runtime = "containerd",
+                         const std::string& uid = kUid) {
+  CgroupIdentity identity;
+  identity.kind = CgroupIdentity::Kind::container;
+  identity.container_id = id;
+  identity.runtime = runtime;
+  identity.pod_uid = uid;
+  return identity;
+}
+
+std::string log_of(const std::string& pod, const std::string& name, const std::string& uid = kUid) {
+  return "/var/log/pods/shop_" + pod + "_" + uid + "/" + name + "/0.log";
+}
+
+/// The kubelet's link for a container of the namespace "shop", cut where its name would be too long for a file.
+void link_log(const TempTree& tree, const std::string& pod, const std::string& name, const std::string& id,
+              const std::string& target) {
+  const std::string file = pod + "_shop_" + name + "-" + id;
+  tree.link("log/containers/" + file.substr(0, 251) + ".log", target);
+}
+
+ContainerNames names_in(const TempTree& tree) {
+  return ContainerNames({.log = tree.path() + "/log", .lib = tree.path() + "/lib"});
+}
+
+}  // namespace
+
+TEST_CASE("the path of a pod's log names it") {
+  const auto log =
+      parse_pod_log("/var/log/pods/kube-system_etcd-node.example_0123456789abcdef0123456789abcdef/etcd/2.log");
+  REQUIRE(log);
+  CHECK(log->name == ContainerName{"kube-system", "etcd-node.example", "etcd"});
+  CHECK(log->uid == "0123456789abcdef0123456789abcdef");
+  for (const char* other : {"", "/var/log/pods", "/var/log/pods/", "/var/log/pods/a_b/c/0.log", "/var/log/pods/a_b_c",
+                            "/var/log/pods/a_b_c/", "/var/lib/docker/containers/x/x-json.log"}) {
+    CAPTURE(other);
+    CHECK_FALSE(parse_pod_log(other));
+  }
+}
+
+TEST_CASE("containers of pods go by the kubelet's links") {
+  const TempTree tree;
+  link_log(tree, "api-1", "web-server", id_of(1), log_of("api-1", "web-server"));
+  link_log(tree, "api-1", "init", id_of(2), log_of("api-1", "init"));
+  // Docker's logs are elsewhere: the link's own name says it.
+  link_log(tree, "api-2", "web-server", id_of(3), "/var/lib/docker/containers/x/x-json.log");
+  tree.link("log/containers/nonsense.log", "/nowhere");
+  tree.link("log/containers/more_nonsense", "/nowhere");
+  auto names = names_in(tree);
+  // The last one is the pod's pause container.
+  CHECK(names.refresh({container(id_of(1)), container(id_of(2)), container(id_of(3)), container(id_of(4))}) == 1);
+  CHECK(names.known().size() == 3);
+  CHECK(names.known().at(id_of(1)) == ContainerName{"shop", "api-1", "web-server"});
+  CHECK(names.known().at(id_of(2)) == ContainerName{"shop", "api-1", "init"});
+  CHECK(names.known().at(id_of(3)) == ContainerName{"shop", "api-2", "web-server"});
+}
+
+TEST_CASE("links whose names were cut lead to their container by the pod's uid and what is left of the id") {
+  const TempTree tree;
+  const std::string pod(170, 'p');
+  const std::string other_uid = "ffffffff-0000-4000-8000-00112233aabb";
+  link_log(tree, pod, std::string(40, 'c'), id_of(1), log_of(pod, std::string(40, 'c')));
+  link_log(tree, pod, std::string(41, 'd'), id_of(2), log_of(pod, std::string(41, 'd'), other_uid));
+  auto names = names_in(tree);
+  CHECK(names.refresh({container(id_of(1)), container(id_of(2), "containerd", other_uid), container(id_of(3))}) == 1);
+  CHECK(names.known().at(id_of(1)) == ContainerName{"shop", pod, std::string(40, 'c')});
+  CHECK(names.known().at(id_of(2)) == ContainerName{"shop", pod, std::string(41, 'd')});
+}
+
+TEST_CASE("names are remembered while the container is there, also when its link is gone, and forgotten with it") {
+  const TempTree tree;
+  link_log(tree, "api-1", "web", id_of(1), log_of("api-1", "web"));
+  auto names = names_in(tree);
+  CHECK(names.refresh({container(id_of(1))}) == 0);
+  std::filesystem::remove_all(tree.path() + "/log/containers");
+  CHECK(names.refresh({container(id_of(1)), container(id_of(2))}) == 1);
+  CHECK(names.known().size() == 1);
+  CHECK(names.refresh({}) == 0);
+  CHECK(names.known().empty());
+}
+
+TEST_CASE("podman's and Docker's names are read from their files, whatever else is in them") {
+  const TempTree tree;
+  const std::string podman = R"([{"id": ")" + id_of(1) + R"(", "names": ["web", "web-old"]}, {"id": 7}, [],
+                                 {"id": ")" +
+                             id_of(2) + R"(", "names": []}])";
+  (void)tree.file("lib/containers/storage/overlay-containers/containers.json", podman);
+  (void)tree.file("lib/containers/storage/vfs-containers/containers.json", "[{");
+  (void)tree.file("lib/docker/containers/" + id_of(3) + "/config.v2.json", R"({"Name": "/db", "Config": {"Env": []}})");
+  (void)tree.file("lib/docker/containers/" + id_of(4) + "/config.v2.json", R"({"Name": 4})");
+  auto names = names_in(tree);
+  CHECK(names.refresh({container(id_of(1), "podman", ""), container(id_of(2), "podman", ""),
+                       container(id_of(3), "docker", ""), container(id_of(4), "docker", ""),
+                       container(id_of(5), "docker", "")}) == 0);
+  CHECK(names.known().size() == 2);
+  CHECK(names.known().at(id_of(1)) == ContainerName{"", "", "web"});
+  CHECK(names.known().at(id_of(3)) == ContainerName{"", "", "db"});
+}
+
+TEST_CASE("500 pods that come and go leave nothing behind") {
+  const TempTree tree;
+  auto names = names_in(tree);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<CgroupIdentity> containers;
+    for (int pod = 0; pod < 500; ++pod) {
+      const int number = 1000 * (round + 1) + pod;
+      link_log(tree, "pod-" + std::to_string(number), "app", id_of(number),
+               log_of("pod-" + std::to_string(number), "app"));
+      containers.push_back(container(id_of(number)));
+    }
+    CHECK(names.refresh(containers) == 0);
+    CHECK(names.known().size() == 500);
+    CHECK(names.known().at(id_of(1000 * (round + 1) + 499)).pod == "pod-" + std::to_string(1000 * (round + 1) + 499));
+  }
+}
