@@ -33,8 +33,11 @@ static __always_inline u32 word_at(const struct sample *sample, u32 offset)
 	return b[0] | (u32)b[1] << 8 | (u32)b[2] << 16 | (u32)b[3] << 24;
 }
 
-/* Whether the beginning of what was received comes again in it. */
-static __always_inline bool begins_again(const void *buffer, u32 bytes)
+/*
+ * Whether the beginning of what was received comes again in it. A global function: the verifier works through
+ * its loop once a program, and not on every path that comes here.
+ */
+__noinline u32 begins_again(u64 buffer, u32 bytes)
 {
 	struct sample *sample;
 	u32 zero = 0, head, word;
@@ -47,7 +50,7 @@ static __always_inline bool begins_again(const void *buffer, u32 bytes)
 	barrier_var(length);
 	if (length > SAMPLE_BYTES)
 		length = SAMPLE_BYTES;
-	if (bpf_probe_read_user(sample->bytes, length, buffer))
+	if (bpf_probe_read_user(sample->bytes, length, (const void *)buffer))
 		return false;
 	head = word_at(sample, 0);
 	if ((head & 0xffff) == TLS_RECORD || head == (head & 0xff) * 0x01010101)
@@ -79,7 +82,7 @@ static __always_inline void sample_turn(struct socket_state *st, struct socket_s
 		if (!buffer)
 			break;
 		add(&shard->sampled_turns, 1);
-		if (begins_again(buffer, bytes))
+		if (begins_again((u64)buffer, bytes))
 			add(&shard->repeated_turns, 1);
 		break;
 	}
