@@ -233,13 +233,17 @@ static long http2_step(u32 step, struct http2_walk *walk)
 	} else {
 		u32 have = cursor->have & 15;
 		u32 want = HTTP2_HEADER - have;
+		u64 length;
 
 		if (have >= HTTP2_HEADER)
 			return 1;
 		if (bytes > want)
 			bytes = want;
-		bytes &= 15;
-		if (bpf_probe_read_user(&cursor->header[have], bytes, walk->part)) {
+		length = bytes;
+		/* Verifiers up to 6.1 need the bound on the very register. */
+		barrier_var(length);
+		length &= 15;
+		if (bpf_probe_read_user(&cursor->header[have], length, walk->part)) {
 			cursor->in_step = false;
 			count_loss(TACHO_LOST_HTTP2_STEP);
 			return 1;

@@ -40,8 +40,11 @@ static __always_inline bool is_tls_record(u32 head)
 	return type >= TLS_CHANGE_CIPHER_SPEC && type <= TLS_APPLICATION_DATA && (u8)(head >> 8) == 3;
 }
 
-/* Whether the beginning of what was received comes again in it. */
-static __always_inline bool begins_again(const void *buffer, u32 bytes)
+/*
+ * Whether the beginning of what was received comes again in it. A global function: the verifier works through
+ * its loop once a program, and not on every path that comes here.
+ */
+__noinline u32 begins_again(u64 buffer, u32 bytes)
 {
 	struct sample *sample;
 	u32 zero = 0, head, word;
@@ -54,7 +57,7 @@ static __always_inline bool begins_again(const void *buffer, u32 bytes)
 	barrier_var(length);
 	if (length > SAMPLE_BYTES)
 		length = SAMPLE_BYTES;
-	if (bpf_probe_read_user(sample->bytes, length, buffer))
+	if (bpf_probe_read_user(sample->bytes, length, (const void *)buffer))
 		return false;
 	head = word_at(sample, 0);
 	if (is_tls_record(head) || head == (head & 0xff) * 0x01010101)
@@ -86,7 +89,7 @@ static __always_inline void sample_turn(struct socket_state *st, struct socket_s
 		if (!buffer)
 			break;
 		add(&shard->sampled_turns, 1);
-		if (begins_again(buffer, bytes))
+		if (begins_again((u64)buffer, bytes))
 			add(&shard->repeated_turns, 1);
 		break;
 	}

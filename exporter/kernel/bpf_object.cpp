@@ -146,6 +146,7 @@ Result<void> ObjectSetup::reuse_map(std::string_view map, int descriptor) {
 bool BpfObject::try_load(const ObjectSource& source, AttachPlan& plan, const LoadOptions& options, const Setup& setup,
                          Error& error) {
   links_.clear();
+  return_probes_.clear();
   const std::string object_name(source.name);
   bpf_object_open_opts open_options{};
   open_options.sz = sizeof(open_options);
@@ -188,22 +189,35 @@ bool BpfObject::try_load(const ObjectSource& source, AttachPlan& plan, const Loa
   return true;
 }
 
+Result<void> BpfObject::attach(const bpf_program* program) {
+  if (std::string_view(bpf_program__section_name(program)).starts_with("kretprobe/")) {
+    auto probe = ReturnProbe::attach(program);
+    if (!probe) {
+      return std::unexpected(probe.error());
+    }
+    return_probes_.push_back(std::move(*probe));
+    return {};
+  }
+  const BpfLogCapture log;
+  bpf_link* link = bpf_program__attach(program);
+  if (link == nullptr) {
+    const int error = errno;
+    const std::string why = log.summary();
+    return why.empty() ? Result<void>(fail_errno("cannot attach", error)) : Result<void>(fail(why, error));
+  }
+  links_.emplace_back(link);
+  return {};
+}
+
 bool BpfObject::try_attach(AttachPlan& plan) {
   for (const std::string_view name : plan.programs()) {
     const bpf_program* program = find_program(object_.get(), name);
     if (program == nullptr || is_iterator(program)) {
       continue;
     }
-    const BpfLogCapture log;
-    bpf_link* link = bpf_program__attach(program);
-    if (link == nullptr) {
-      const std::string why = log.summary();
-      if (!plan.reject(name, why.empty() ? Error::from_errno("cannot attach", errno).message : why)) {
-        return false;
-      }
-      continue;
+    if (auto done = attach(program); !done && !plan.reject(name, done.error().message)) {
+      return false;
     }
-    links_.emplace_back(link);
   }
   return true;
 }

@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "kernel/attach_plan.h"
+#include "kernel/return_probe.h"
 
 namespace tacho::kernel {
 
@@ -95,10 +96,12 @@ class BpfObject {
   bool try_load(const ObjectSource& source, AttachPlan& plan, const LoadOptions& options, const Setup& setup,
                 Error& error);
   bool try_attach(AttachPlan& plan);
+  Result<void> attach(const bpf_program* program);
 
   std::string name_;
   std::unique_ptr<bpf_object, ObjectDeleter> object_;
   std::vector<std::unique_ptr<bpf_link, LinkDeleter>> links_;
+  std::vector<ReturnProbe> return_probes_;
   std::vector<HookState> hooks_;
 };
 

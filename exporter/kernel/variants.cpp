@@ -1,13 +1,25 @@
 #include "kernel/variants.h"
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 namespace tacho::kernel {
 namespace {
 
-std::ptrdiff_t missing_hooks(const BpfObject& object) {
-  return std::ranges::count_if(object.hooks(), [](const HookState& hook) { return !hook.attached(); });
+std::vector<HookState> missing_hooks(const BpfObject& object) {
+  std::vector<HookState> missing;
+  std::ranges::copy_if(object.hooks(), std::back_inserter(missing),
+                       [](const HookState& hook) { return !hook.attached(); });
+  return missing;
+}
+
+std::string describe(const std::vector<HookState>& missing) {
+  std::string text;
+  for (const HookState& hook : missing) {
+    text += (text.empty() ? "" : "; ") + std::string(hook.hook) + ": " + hook.error;
+  }
+  return text;
 }
 
 /// All variants if none offers the method: hooks then keep what they know.
@@ -28,8 +40,11 @@ std::vector<const Variant*> candidates(std::span<const Variant> variants, const 
 Result<std::unique_ptr<BpfObject>> load_best(std::span<const Variant> variants, const LoadOptions& options,
                                              const BpfObject::Setup& setup) {
   const Variant* best = nullptr;
-  std::ptrdiff_t fewest = 0;
+  std::size_t fewest = 0;
   std::string reasons;
+  const auto blame = [&reasons](const Variant& variant, const std::string& why) {
+    reasons += (reasons.empty() ? "" : "; ") + std::string(variant.name) + ": " + why;
+  };
   const auto load = [&](const Variant& variant) {
     auto object = BpfObject::load(variant.source, variant.hooks, options, setup);
     if (object) {
@@ -40,16 +55,17 @@ Result<std::unique_ptr<BpfObject>> load_best(std::span<const Variant> variants, 
   for (const Variant* variant : candidates(variants, options.forced_method)) {
     auto object = load(*variant);
     if (!object) {
-      reasons += (reasons.empty() ? "" : "; ") + std::string(variant->name) + ": " + object.error().message;
+      blame(*variant, object.error().message);
       continue;
     }
     const auto missing = missing_hooks(**object);
-    if (missing == 0) {
+    if (missing.empty()) {
       return object;
     }
-    if (best == nullptr || missing < fewest) {
+    blame(*variant, describe(missing));
+    if (best == nullptr || missing.size() < fewest) {
       best = variant;
-      fewest = missing;
+      fewest = missing.size();
     }
   }
   return best != nullptr ? load(*best) : fail(reasons, EPERM);
