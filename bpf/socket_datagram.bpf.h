@@ -75,7 +75,11 @@ struct {
 
 static __always_inline struct datagram_state *find_datagrams(struct sock *sk)
 {
-	return bpf_sk_storage_get(&datagram_states, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	struct datagram_state *ds =
+	    bpf_sk_storage_get(&datagram_states, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+
+	/* Two datagrams may arrive at once: the loser takes what the winner has made. */
+	return ds ? ds : bpf_sk_storage_get(&datagram_states, sk, NULL, 0);
 }
 #endif
 
@@ -83,9 +87,6 @@ static __always_inline struct datagram_state *datagrams_of(struct sock *sk)
 {
 	struct datagram_state *ds = find_datagrams(sk);
 
-	/* Two datagrams may arrive at once: the loser takes what the winner has made. */
-	if (!ds)
-		ds = bpf_sk_storage_get(&datagram_states, sk, NULL, 0);
 	if (!ds)
 		count_loss(TACHO_LOST_SOCKET_STATE);
 	return ds;

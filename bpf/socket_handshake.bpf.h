@@ -33,8 +33,11 @@ enum tls_state {
 
 enum { TLS_CHANGE_CIPHER_SPEC = 20, TLS_HANDSHAKE = 22, TLS_APPLICATION_DATA = 23 };
 
-/* The type of the record that the running call has read the beginning of; 0 if it does not look like one. */
-static __always_inline u8 record_type(void)
+/*
+ * The type of the record that the running call has read the beginning of; 0 if it does not look like one.
+ * A global function: the verifier works through it once a program, not on every path that comes here.
+ */
+__noinline u32 record_type(void)
 {
 	const void *buffer = first_buffer(NULL);
 	u8 record[2] = {};

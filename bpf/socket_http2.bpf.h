@@ -284,21 +284,22 @@ static __always_inline void http2_buffers(struct http2_walk *walk)
 	walk->parts = buffers.parts;
 }
 
-/* Does the operation begin with the preface, or with a frame's header that is no accident? Into `skip`: what
- * is to be skipped before the first header. */
-static __always_inline bool http2_begins(u64 bytes, u32 direction, u32 *skip)
+/*
+ * Does the operation begin with the preface, or with a frame's header that is no accident? 0 if not, else one
+ * more than the bytes to skip before the first header. A global function: verified once a program.
+ */
+__noinline u32 http2_begins(u64 bytes, u32 direction)
 {
 	const void *buffer = first_buffer(&bytes);
 	u8 header[HTTP2_HEADER];
 	u32 word;
 
 	if (!buffer || bytes < sizeof(word) || bpf_probe_read_user(&word, sizeof(word), buffer))
-		return false;
-	*skip = word == HTTP2_PREFACE ? HTTP2_PREFACE_BYTES : 0;
-	if (*skip)
-		return direction == TACHO_RECEIVE;
+		return 0;
+	if (word == HTTP2_PREFACE)
+		return direction == TACHO_RECEIVE ? 1 + HTTP2_PREFACE_BYTES : 0;
 	if (bytes < HTTP2_HEADER || bpf_probe_read_user(header, HTTP2_HEADER, buffer))
-		return false;
+		return 0;
 	return http2_length(header) <= HTTP2_FRAME_BYTES && header[3] <= HTTP2_WINDOW_UPDATE &&
 	       http2_is_header(header);
 }
@@ -308,16 +309,17 @@ static __always_inline struct http2_state *http2_state_of(struct socket_state *s
 							  u32 direction)
 {
 	struct http2_state *h2;
-	u32 skip;
+	u32 begins;
 
 	if (st->http2 == HTTP2_ON)
 		return bpf_sk_storage_get(&http2_states, sk, NULL, 0);
-	if (http2_begins(bytes, direction, &skip)) {
+	begins = http2_begins(bytes, direction);
+	if (begins) {
 		h2 = bpf_sk_storage_get(&http2_states, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 		if (h2) {
 			st->http2 = HTTP2_ON;
 			/* At the preface nothing was sent yet. */
-			h2->cursor[TACHO_SEND].in_step = skip != 0;
+			h2->cursor[TACHO_SEND].in_step = begins > 1;
 			return h2;
 		}
 		count_loss(TACHO_LOST_SOCKET_STATE);
@@ -331,8 +333,11 @@ static __always_inline struct http2_state *http2_state_of(struct socket_state *s
 /* Puts the cursor at the beginning of the operation; false if no frame begins there. */
 static __always_inline bool http2_fall_in(struct http2_cursor *cursor, u32 bytes, u32 direction)
 {
-	if (!http2_begins(bytes, direction, &cursor->skip))
+	u32 begins = http2_begins(bytes, direction);
+
+	if (!begins)
 		return false;
+	cursor->skip = begins - 1;
 	cursor->have = 0;
 	cursor->in_step = true;
 	return true;
@@ -348,30 +353,45 @@ static __always_inline void http2_received(struct socket_state *st, struct http2
 	}
 }
 
-/* An operation on a server's connection that may speak HTTP/2. False if it does not: turns count. */
-static __always_inline bool http2_operation(struct socket_state *st, struct sock *sk,
-					    struct socket_shard *shard, u64 now, u32 bytes, u32 direction)
+/* Follows the frames of one operation. A global function: verified once a program. */
+__noinline int http2_follow(struct http2_state *h2, struct socket_state *st, struct socket_shard *shard,
+			    u64 now, u64 bytes_and_direction)
 {
+	u32 direction = bytes_and_direction >> 32;
 	struct http2_walk walk = {
+	    .h2 = h2,
 	    .shard = shard,
-	    .bytes = bytes,
+	    .bytes = bytes_and_direction,
 	    .direction = direction,
 	    .now = now,
 	};
 	struct http2_cursor *cursor;
 
-	if (direction >= TACHO_DIRECTIONS || !bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
-		return false;
-	walk.h2 = http2_state_of(st, sk, bytes, direction);
-	if (!walk.h2)
-		return false;
+	if (!h2 || !st || !shard || direction >= TACHO_DIRECTIONS ||
+	    !bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
+		return 0;
 	if (direction == TACHO_RECEIVE)
 		http2_received(st, &walk);
-	cursor = &walk.h2->cursor[direction];
-	if (!cursor->in_step && !http2_fall_in(cursor, bytes, direction))
-		return true;
+	cursor = &h2->cursor[direction];
+	if (!cursor->in_step && !http2_fall_in(cursor, walk.bytes, direction))
+		return 0;
 	http2_buffers(&walk);
 	bpf_loop(HTTP2_STEPS, http2_step, &walk, 0);
+	return 0;
+}
+
+/* An operation on a server's connection that may speak HTTP/2. False if it does not: turns count. */
+static __always_inline bool http2_operation(struct socket_state *st, struct sock *sk,
+					    struct socket_shard *shard, u64 now, u32 bytes, u32 direction)
+{
+	struct http2_state *h2;
+
+	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
+		return false;
+	h2 = http2_state_of(st, sk, bytes, direction);
+	if (!h2)
+		return false;
+	http2_follow(h2, st, shard, now, (u64)direction << 32 | bytes);
 	return true;
 }
 

@@ -42,12 +42,12 @@ class Row:
         return "'~*HTTP/2*'" if self.state == "hash" else ""
 
     def job(self) -> str:
-        prefix = "setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all,+bpf,+perfmon --ambient-caps=-all,+bpf,+perfmon"
+        prefix = "/work/setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all,+bpf,+perfmon --ambient-caps=-all,+bpf,+perfmon"
         lines = [f"tacho_prefix='{prefix}'" if self.unprivileged else "tacho_prefix="]
         lines.append(f"plan_step {self.method}")
         for name, address in (("tcp", "127.0.0.1:0"), ("tcp6", "[::1]:0"), ("unix", "unix:/tmp/socket")):
             lines.append(f"exact_step {self.method} '{SELECTOR}' {name} '{address}'")
-        lines.append(f"redis_step {self.method} '{SELECTOR}' redis")
+        lines += ["redis_step redis", "end_tacho"]
         if self.kernel_tests:
             lines.append(f"kernel_step {self.method} {self.left_out}".rstrip())
         return "\n".join(lines) + "\n"
