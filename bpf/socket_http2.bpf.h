@@ -357,19 +357,17 @@ static __always_inline void http2_received(struct socket_state *st, struct http2
 __noinline int http2_follow(struct http2_state *h2, struct socket_state *st, struct socket_shard *shard,
 			    u64 now, u64 bytes_and_direction)
 {
-	u32 direction = bytes_and_direction >> 32;
-	struct http2_walk walk = {
-	    .h2 = h2,
-	    .shard = shard,
-	    .bytes = bytes_and_direction,
-	    .direction = direction,
-	    .now = now,
-	};
+	u64 direction = bytes_and_direction >> 32;
+	struct http2_walk walk = {.h2 = h2, .shard = shard, .bytes = bytes_and_direction, .now = now};
 	struct http2_cursor *cursor;
 
+	/* One register for the bound and the use of it: verifiers up to 6.1 do not see that copies are equal.
+	 */
+	barrier_var(direction);
 	if (!h2 || !st || !shard || direction >= TACHO_DIRECTIONS ||
 	    !bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
 		return 0;
+	walk.direction = direction;
 	if (direction == TACHO_RECEIVE)
 		http2_received(st, &walk);
 	cursor = &h2->cursor[direction];

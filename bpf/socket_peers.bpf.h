@@ -97,8 +97,9 @@ static __always_inline void read_peer(struct peer_address *peer, struct sock *sk
 		read_internet_address(peer, sk);
 }
 
-/* Once per connection. */
-static __always_inline u32 find_peer_slot(const struct target_ref *target, struct sock *sk)
+/* Once per connection. A frame of its own: the stack of the hooks is short (512 bytes with all that they
+ * call). */
+static __noinline u32 find_peer_slot(const struct target_ref *target, struct sock *sk)
 {
 	struct peer_key key = {.index = target->index, .epoch = target->epoch};
 	struct socket_chains *chains;

@@ -214,8 +214,7 @@ void App::describe(std::ostream& out) {
   for (const kernel::BpfObject* object : scraper_->objects()) {
     for (const kernel::ProgramStatistics& program : kernel::program_statistics(*object)) {
       out << "  " << program.program << ": ";
-      // Kernels before 5.16 do not say.
-      out << (program.verified > 0 ? std::to_string(program.verified) + " instructions" : "loaded") << "\n";
+      out << program.verified << " instructions\n";
     }
   }
   for (const std::string& failed : failed_probes_) {

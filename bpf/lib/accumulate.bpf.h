@@ -78,9 +78,10 @@ static __always_inline u64 quarter_microseconds(u64 ns)
 
 /*
  * A global function: the verifier works through its branches once a program. Inlined, every duration that an
- * operation observes multiplies the ways through it by six.
+ * operation observes multiplies the ways through it by six. 64 bits wide: the verifier of 6.1 does not carry
+ * a bound from the lower half over.
  */
-__noinline u32 histogram_slot(u64 ns)
+__noinline u64 histogram_slot(u64 ns)
 {
 	u64 quarters;
 	u32 octave, slot;
@@ -97,7 +98,7 @@ __noinline u32 histogram_slot(u64 ns)
 
 static __always_inline void observe(struct duration_histogram *h, u64 ns)
 {
-	u32 slot = histogram_slot(ns);
+	u64 slot = histogram_slot(ns);
 
 	if (slot < TACHO_HISTOGRAM_SLOTS)
 		add(&h->slots[slot], 1);
@@ -106,7 +107,7 @@ static __always_inline void observe(struct duration_histogram *h, u64 ns)
 
 static __always_inline void observe_atomic(struct duration_histogram *h, u64 ns)
 {
-	u32 slot = histogram_slot(ns);
+	u64 slot = histogram_slot(ns);
 
 	if (slot < TACHO_HISTOGRAM_SLOTS)
 		add_atomic(&h->slots[slot], 1);

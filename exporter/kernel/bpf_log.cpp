@@ -3,9 +3,11 @@
 #include <bpf/libbpf.h>
 #include <spdlog/spdlog.h>
 
+#include <charconv>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <string_view>
 
@@ -14,7 +16,24 @@ namespace {
 
 constexpr std::size_t kMaxCaptured = std::size_t{64} << 10;
 
-thread_local std::string* current_capture = nullptr;
+thread_local BpfLogCapture* current_capture = nullptr;
+
+/// What the verifier says at its end with BPF_LOG_STATS: "prog 'NAME': -- BEGIN PROG LOAD LOG --\nprocessed N insns …".
+void take_statistics(std::string_view text, std::map<std::string, std::uint32_t, std::less<>>& verified) {
+  constexpr std::string_view kName = "prog '";
+  constexpr std::string_view kCount = "\nprocessed ";
+  const auto name = text.find(kName);
+  const auto count = text.find(kCount);
+  if (name == std::string_view::npos || count == std::string_view::npos) {
+    return;
+  }
+  const auto begin = name + kName.size();
+  const std::string_view number = text.substr(count + kCount.size());
+  std::uint32_t instructions = 0;
+  if (std::from_chars(number.begin(), number.end(), instructions).ec == std::errc()) {
+    verified[std::string(text.substr(begin, text.find('\'', begin) - begin))] = instructions;
+  }
+}
 
 [[gnu::format(printf, 2, 0)]] int print(libbpf_print_level level, const char* format, va_list arguments) {
   // A verifier's log is one message of up to megabytes.
@@ -25,9 +44,8 @@ thread_local std::string* current_capture = nullptr;
   }
   const std::unique_ptr<char, decltype(&std::free)> owner(message, std::free);
   std::string_view text(message);
-  if (level == LIBBPF_WARN && current_capture != nullptr && current_capture->size() < kMaxCaptured) {
-    // The end of a log says what is wrong.
-    current_capture->append(text.size() > kMaxCaptured ? text.substr(text.size() - kMaxCaptured) : text);
+  if (current_capture != nullptr) {
+    current_capture->take(level == LIBBPF_WARN, text);
   }
   while (text.ends_with('\n')) {
     text.remove_suffix(1);
@@ -43,11 +61,20 @@ bool tells_why(std::string_view line) {
 }  // namespace
 
 BpfLogCapture::BpfLogCapture() : outer_(current_capture) {
-  current_capture = &text_;
+  current_capture = this;
 }
 
 BpfLogCapture::~BpfLogCapture() {
   current_capture = outer_;
+}
+
+void BpfLogCapture::take(bool warning, std::string_view text) {
+  if (!warning) {
+    take_statistics(text, verified_);
+  } else if (text_.size() < kMaxCaptured) {
+    // The end of a log says what is wrong.
+    text_.append(text.size() > kMaxCaptured ? text.substr(text.size() - kMaxCaptured) : text);
+  }
 }
 
 std::string BpfLogCapture::summary() const {
@@ -66,7 +93,8 @@ std::string BpfLogCapture::summary() const {
     } else if (line.find("END PROG LOAD LOG") != std::string_view::npos) {
       in_log = false;
     } else if (in_log && !line.starts_with("libbpf: ")) {
-      if (!line.empty() && !line.starts_with("processed ")) {
+      if (!line.empty() && !line.starts_with("processed ") && !line.starts_with("stack depth ") &&
+          !line.starts_with("verification time ")) {
         verifier = line;
       }
     } else if (first.empty() || (telling.empty() && tells_why(line))) {

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
+#include <string_view>
 
 namespace tacho::kernel {
 
@@ -15,10 +19,16 @@ class BpfLogCapture {
 
   /// The most telling line of the warnings so far (the verifier's last complaint, else libbpf's first warning).
   [[nodiscard]] std::string summary() const;
+  /// Instructions that the verifier processed, by program; of those that were loaded with BPF_LOG_STATS.
+  [[nodiscard]] const std::map<std::string, std::uint32_t, std::less<>>& verified() const { return verified_; }
+
+  /// A message of libbpf.
+  void take(bool warning, std::string_view text);
 
  private:
-  std::string* outer_;
+  BpfLogCapture* outer_;
   std::string text_;
+  std::map<std::string, std::uint32_t, std::less<>> verified_;
 };
 
 /// Routes libbpf's messages to the log; once, before anything else of libbpf.

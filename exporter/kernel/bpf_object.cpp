@@ -11,6 +11,9 @@
 namespace tacho::kernel {
 namespace {
 
+/// BPF_LOG_STATS (include/linux/bpf_verifier.h): only the counts at the end.
+constexpr __u32 kLogStatistics = 4;
+
 bool is_iterator(const bpf_program* program) {
   return std::string_view(bpf_program__section_name(program)).starts_with("iter/");
 }
@@ -164,6 +167,7 @@ bool BpfObject::try_load(const ObjectSource& source, AttachPlan& plan, const Loa
   bpf_program* program = nullptr;
   bpf_object__for_each_program(program, object_.get()) {
     bpf_program__set_autoload(program, plan.uses(bpf_program__name(program)));
+    bpf_program__set_log_level(program, options.attach ? 0 : kLogStatistics);
   }
   ObjectSetup object_setup(object_.get(), std::ranges::any_of(plan.programs(), [this](std::string_view name) {
                              return is_preemptible(find_program(object_.get(), name));
@@ -174,6 +178,7 @@ bool BpfObject::try_load(const ObjectSource& source, AttachPlan& plan, const Loa
   }
   const int status = bpf_object__load(object_.get());
   if (status == 0) {
+    verified_ = log.verified();
     return true;
   }
   error = Error::from_errno("cannot load BPF object " + object_name, -status);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -59,7 +60,7 @@ Result<UniqueFd> create_mappable_array(const std::string& name, std::size_t valu
 struct LoadOptions {
   std::string forced_method;  ///< only this attach method is tried; empty: all
   std::string btf_path;       ///< kernel BTF file; empty: the running kernel's own
-  bool attach = true;         ///< false: load only, to see what the verifier says
+  bool attach = true;         ///< false: load only, and ask the verifier for its statistics
 };
 
 /// A loaded BPF object with its attached programs. Destruction detaches and frees everything.
@@ -75,6 +76,8 @@ class BpfObject {
 
   [[nodiscard]] std::string_view name() const { return name_; }
   [[nodiscard]] const std::vector<HookState>& hooks() const { return hooks_; }
+  /// Instructions that the verifier processed, by program; only if it was asked (LoadOptions::attach is false).
+  [[nodiscard]] const std::map<std::string, std::uint32_t, std::less<>>& verified() const { return verified_; }
   /// Adds a line about something that is no hook of its own, such as where state is kept.
   void note(HookState state) { hooks_.push_back(std::move(state)); }
   [[nodiscard]] bool attached(std::string_view hook) const;
@@ -103,6 +106,7 @@ class BpfObject {
   std::vector<std::unique_ptr<bpf_link, LinkDeleter>> links_;
   std::vector<ReturnProbe> return_probes_;
   std::vector<HookState> hooks_;
+  std::map<std::string, std::uint32_t, std::less<>> verified_;
 };
 
 }  // namespace tacho::kernel

@@ -19,8 +19,10 @@ std::vector<ProgramStatistics> program_statistics(const BpfObject& object) {
     if (descriptor < 0 || bpf_obj_get_info_by_fd(descriptor, &info, &length) != 0) {
       continue;
     }
-    all.push_back(
-        {bpf_program__name(program), info.run_cnt, info.run_time_ns, info.recursion_misses, info.verified_insns});
+    const std::string name = bpf_program__name(program);
+    const auto asked = object.verified().find(name);
+    all.push_back({name, info.run_cnt, info.run_time_ns, info.recursion_misses,
+                   asked != object.verified().end() ? asked->second : info.verified_insns});
   }
   return all;
 }

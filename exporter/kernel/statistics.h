@@ -13,10 +13,11 @@ namespace tacho::kernel {
 /// What the kernel keeps about one of our programs.
 struct ProgramStatistics {
   std::string program;
-  std::uint64_t runs = 0;      ///< while run statistics were on
-  std::uint64_t run_ns = 0;    ///< while run statistics were on
-  std::uint64_t misses = 0;    ///< runs skipped because the program interrupted itself
-  std::uint32_t verified = 0;  ///< instructions the verifier processed
+  std::uint64_t runs = 0;    ///< while run statistics were on
+  std::uint64_t run_ns = 0;  ///< while run statistics were on
+  std::uint64_t misses = 0;  ///< runs skipped because the program interrupted itself
+  std::uint32_t verified =
+      0;  ///< instructions the verifier processed; 0: before 5.16, unless it was asked while loading
 };
 
 /// Of all loaded programs of the object.
