@@ -38,8 +38,9 @@ def base_archive(busybox: pathlib.Path, programs: list[pathlib.Path], found=libr
         for name in ("bin", "work"):
             (tree / name).mkdir()
         shutil.copy(busybox, tree / "bin" / "busybox")
-        for program in programs:
-            copy_program(program, tree / "work" / program.name, strip)
+        for program in [busybox, *programs]:
+            if program is not busybox:
+                copy_program(program, tree / "work" / program.name, strip)
             for inside, library in found(program).items():
                 place = tree / str(inside).lstrip("/")
                 place.parent.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,8 @@ class Row:
     cgroups: str = "v2"  # "hybrid", "v1"
     unprivileged: bool = False  # uid 65534 with CAP_BPF and CAP_PERFMON only
     kernel_tests: bool = True
-    long: bool = False  # left out of the short form
+    long: bool = False  # only with --long
+    essential: bool = False  # the kernel tests run with --short, too
 
     @property
     def name(self) -> str:
@@ -67,7 +68,9 @@ def rows() -> list[Row]:
     }
     for key, (best, *others) in offered.items():
         slow = key[1] == "arm64"
-        all_rows.append(Row(kernels[key], "auto", best, long=slow, kernel_tests=not slow))
+        # The oldest kernel runs the basic variant of the programs, the newest one the full variant.
+        essential = key in (("5.10", "amd64"), ("sid", "amd64"))
+        all_rows.append(Row(kernels[key], "auto", best, long=slow, kernel_tests=not slow, essential=essential))
         all_rows += [Row(kernels[key], method, method, long=slow, kernel_tests=not slow) for method in others]
     newest = kernels["6.12", "amd64"]
     all_rows.append(Row(newest, "auto", "tp_btf", cgroups="hybrid", kernel_tests=False))
