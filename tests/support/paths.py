@@ -9,6 +9,7 @@ TACHO = BUILD / "tacho"
 EXACT_SERVER = BUILD / "tests" / "support" / "exact_server"
 EXACT_CLIENT = BUILD / "tests" / "support" / "exact_client"
 URING_SERVER = BUILD / "tests" / "support" / "uring_server"
+OPEN_LOOP_CLIENT = BUILD / "tests" / "support" / "open_loop_client"
 
 
 def require(program: pathlib.Path) -> str:

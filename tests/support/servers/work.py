@@ -1,0 +1,42 @@
+"""HTTP servers in languages with a runtime; the number in the path says how much work a request is."""
+
+import os
+import pathlib
+
+from support import paths
+from support.process import run
+from support.servers.base import Server
+
+_PROGRAMS = pathlib.Path(__file__).parent / "programs"
+
+
+class Node(Server):
+    """One event loop; `/100` costs a millisecond or so."""
+
+    name = "node"
+
+    def start(self):
+        return self._start(["node", _PROGRAMS / "work.js", self.port])
+
+
+class Java(Server):
+    """The JDK's HttpServer: one thread polls and hands requests to four, which poll no socket; garbage is collected."""
+
+    name = "java"
+
+    def start(self):
+        # The JVM tells a ready single CPU from its affinity and takes the serial collector.
+        return self._start(["java", "-Xmx256m", _PROGRAMS / "Work.java", self.port])
+
+
+class Go(Server):
+    """net/http: a goroutine a connection, all on the runtime's poller."""
+
+    name = "go"
+
+    def start(self):
+        program = paths.BUILD / "tests" / "validation" / "work_go"
+        program.parent.mkdir(parents=True, exist_ok=True)
+        cache = {"GOCACHE": str(program.parent / "go-cache"), "GOFLAGS": "-mod=mod", "HOME": os.environ.get("HOME", "/root")}
+        run(["go", "build", "-o", program, _PROGRAMS / "work.go"], env=cache, timeout=300)
+        return self._start([program, self.port])
