@@ -10,6 +10,7 @@ from support.cgroup import Cgroup
 from support.exposition import Samples
 from support.tacho import Tacho, target
 from support.waiting import wait_until
+from validation.subjects import Place
 
 TARGET = "subject"
 SERVER_CPU, CLIENT_CPU = 0, 1
@@ -54,14 +55,17 @@ class Look:
 class Rig:
     """A server of `subject` under its load, in a cgroup of its own; `tacho()` to watch it."""
 
-    def __init__(self, subject):
-        self.subject = subject
+    def __init__(self, subject, network: dict | None = None):
+        self.subject, self._network = subject, network
         self._stack = contextlib.ExitStack()
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
             self.group = stack.enter_context(Cgroup(self.subject.name))
-            self.load = stack.enter_context(self.subject.open([*self.group.prefix, *SERVER], CLIENT))
+            # A request that is long under way needs a connection for as long.
+            connections = self.subject.most_connections if self._network else 32
+            place = Place([*self.group.prefix, *SERVER], CLIENT, self._network, connections)
+            self.load = stack.enter_context(self.subject.open(place))
             _put_sessions_ahead([os.getpid(), *self.group.pids()])
             self._stack = stack.pop_all()
         return self
@@ -127,3 +131,8 @@ def capacity(rig: Rig, seconds: float, rounds: int = 3) -> float:
 
 def sleep_until(moment: float) -> None:
     wait_until(lambda: time.monotonic() >= moment, max(1.0, moment - time.monotonic() + 1), "the moment", interval=max(0.001, moment - time.monotonic()))
+
+
+def two_cpus() -> bool:
+    """May this process use the server's and the client's?"""
+    return {SERVER_CPU, CLIENT_CPU} <= os.sched_getaffinity(0)

@@ -92,6 +92,8 @@ def measure(rig: Rig, tacho, rate: float, seconds: float, seed: int):
     for name in ("elapsed", "offered", "sent", "completed", "errors", "dropped"):
         yield "client", "whole", name, getattr(burst, name)
     yield "client", "whole", "rate", rate
+    yield "client", "whole", "arrivals_seconds", seconds
+    yield "client", "whole", "backlog", burst.offered - burst.completed_by(burst.started + seconds)
     yield "client", "whole", "turns", burst.completed * subject.turns + getattr(rig.load, "extra_turns", 0)
     window = burst.completed_by(last.moment) - burst.completed_by(first.moment)
     yield "client", "window", "turns", window * subject.turns
@@ -102,12 +104,13 @@ def measure(rig: Rig, tacho, rate: float, seconds: float, seed: int):
     yield from differences(first, last, "window")
 
 
-def sweep(subject, results: Results, levels: int, repeats: int, seconds: float, say) -> None:
+def sweep(subject, results: Results, levels: int, repeats: int, seconds: float, say, network: dict | None = None) -> None:
+    """All levels that `results` has not yet. `network`: of a FaultProxy before the server."""
     order = [step for step in plan(subject.name, levels, repeats) if step[:2] not in results.done]
     if not order:
         say(f"{subject.name}: complete already")
         return
-    with Rig(subject) as rig:
+    with Rig(subject, network) as rig:
         measured = capacity(rig, min(2.0, seconds))
         # A resumed sweep goes on against the capacity it began with, or its levels would not be comparable.
         if results.capacity is None:

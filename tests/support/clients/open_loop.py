@@ -68,3 +68,18 @@ class OpenLoop:
 
     def __exit__(self, *error):
         self.process.__exit__(*error)
+
+
+class FaultProxy:
+    """A bad network before `server` (tests/support/fault_proxy.cpp): milliseconds, and the share of data that is late."""
+
+    def __init__(self, server: str, prefix=(), delay: int = 10, late: int = 200, share: float = 0.01, seed: int = 1):
+        program = paths.require(paths.FAULT_PROXY)
+        self.process = Process([program, server, delay, late, share, seed], prefix=prefix)
+        self.address = self.process.wait_for_line(r"^listening (\S+)$").group(1)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.process.__exit__(*error)

@@ -52,9 +52,13 @@ class Waitress(Server):
 
     name = "waitress"
 
+    def __init__(self, prefix=(), module: str = "application"):
+        self._module = module
+        super().__init__(prefix)
+
     def start(self):
         return self._start(
-            [_PYTHON, "-B", "-m", "waitress", f"--listen={self.address}", "--threads=4", "application:application"],
+            [_PYTHON, "-B", "-m", "waitress", f"--listen={self.address}", "--threads=4", f"{self._module}:application"],
             cwd=_PROGRAMS,
         )
 

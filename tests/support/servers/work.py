@@ -20,13 +20,19 @@ class Node(Server):
 
 
 class Java(Server):
-    """The JDK's HttpServer: one thread polls and hands requests to four, which poll no socket; garbage is collected."""
+    """The JDK's HttpServer: one thread polls and hands requests to four; garbage is collected.
+
+    It sends header and body apart. Without `nodelay` the body waits until the header is acknowledged: 40 ms (RFC 1122, 4.2.3.2).
+    """
 
     name = "java"
 
+    def __init__(self, prefix=(), nodelay: bool = True):
+        self._nodelay = f"-Dsun.net.httpserver.nodelay={str(nodelay).lower()}"
+        super().__init__(prefix)
+
     def start(self):
-        # The JVM tells a ready single CPU from its affinity and takes the serial collector.
-        return self._start(["java", "-Xmx256m", _PROGRAMS / "Work.java", self.port])
+        return self._start(["java", "-Xmx256m", self._nodelay, _PROGRAMS / "Work.java", self.port])
 
 
 class Go(Server):
