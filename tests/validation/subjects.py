@@ -53,7 +53,7 @@ class Subject:
 
     A load has `start(rate, seconds, seed)` and `result(timeout)`, and each burst is `turns` requests a completed one, plus
     `extra_turns` of the load. `limit_cores`: what the server may use, here always the one CPU it is pinned to. `faults`: may
-    a bad network be put before it?
+    a bad network be put before it? `blind`: why the kernel's signals cannot show its saturation, if so.
     """
 
     name: str
@@ -64,6 +64,7 @@ class Subject:
     limit_cores: float = 1.0
     most_connections: int = 200
     faults: bool = True
+    blind: str = ""
 
 
 def _connected(server, protocol: str, request: str, **options):
@@ -184,6 +185,11 @@ SUBJECTS = {
         Subject(
             "waitress-waiting", "4 threads behind one that reads all requests at once", "up to 40 ms asleep",
             _connected(lambda prefix: Waitress(prefix, module="waiting"), "http", "/{}", numbers=40),
+            blind="it reads every request at once and queues in its own memory, and its threads need no CPU",
+        ),
+        Subject(
+            "waitress", "4 threads behind one that reads all requests at once", "up to 90 thousand additions in Python",
+            _connected(lambda prefix: Waitress(prefix, module="work"), "http", "/{}", numbers=90),
         ),
         Subject(
             "node", "event loop, garbage collected", "up to 400 hashes of 4 KiB",
@@ -196,6 +202,7 @@ SUBJECTS = {
         Subject(
             "java-nagle", "the same; a reply's second segment waits for a delayed acknowledgement", "the same",
             _connected(lambda prefix: Java(prefix, nodelay=False), "http", "/{}", numbers=300),
+            blind="nothing is busy: connections wait 40 ms for an acknowledgement, and there are 32 of them",
         ),
         Subject(
             "go", "goroutines, garbage collected", "up to 300 hashes of 4 KiB",

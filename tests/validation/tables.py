@@ -77,6 +77,18 @@ def estimators(verdicts: list) -> str:
     return table(headings, rows)
 
 
+def blind(judged: dict, name: str, everywhere) -> str:
+    """Which servers the table above leaves out, and why."""
+    reasons = {server: rows[0][0].subject.blind for server, rows in judged.items() if rows and rows[0][0].subject.blind}
+    if not reasons:
+        return ""
+    lines = [f"- {server}: {reason}" for server, reason in reasons.items()]
+    return "\n".join([
+        "Left out are servers whose saturation no signal of theirs shows. With them the AUC of "
+        f"{name} is {everywhere.pooled:.4f}:", "", *lines, "",
+    ])  # fmt: skip
+
+
 def saturation_by_server(judged: dict, name: str) -> str:
     estimator = saturation.ESTIMATORS[name]
     rows = []

@@ -8,7 +8,7 @@
 namespace tacho::support {
 namespace {
 
-constexpr std::size_t kPieceBytes = 64 * 1024;
+constexpr std::size_t kPieceBytes = std::size_t{64} * 1024;
 constexpr std::size_t kEvents = 64;
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace tacho::support {
 namespace {
 
-constexpr std::size_t kReceiveBytes = 256 * 1024;
+constexpr std::size_t kReceiveBytes = std::size_t{256} * 1024;
 constexpr std::size_t kEvents = 64;
 
 Clock::duration to_duration(double seconds) {
@@ -26,11 +26,8 @@ int wait_for_events(int epoll, std::array<epoll_event, kEvents>& events, Clock::
 
 }  // namespace
 
-Generator::Generator(Reach reach, const MakeProtocol& make_protocol) : reach_(reach), connections_(reach.connections) {
-  for (auto& connection : connections_) {
-    connection.protocol = make_protocol();
-  }
-}
+Generator::Generator(Reach reach, MakeProtocol make_protocol)
+    : reach_(reach), make_protocol_(std::move(make_protocol)), connections_(reach.connections) {}
 
 Result<void> Generator::open() {
   epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
@@ -54,6 +51,8 @@ Result<void> Generator::connect(std::size_t index) {
   if (!socket) {
     return std::unexpected(socket.error());
   }
+  // Anew: the last connection may have ended within a reply.
+  connection.protocol = make_protocol_();
   if (auto logged_in = connection.protocol->log_in(socket->get()); !logged_in) {
     return logged_in;
   }
@@ -80,10 +79,13 @@ Result<void> Generator::send_request(std::size_t index, Clock::time_point schedu
   outstanding_ += 1;
   // Requests are small: the socket takes them whole. What it does not take is an error like any other.
   const auto sent = send(connection.socket.get(), text.data(), text.size(), MSG_NOSIGNAL);
-  return sent == static_cast<ssize_t>(text.size()) ? Result<void>{} : finish(index, false);
+  if (sent != static_cast<ssize_t>(text.size())) {
+    finish(index, false);
+  }
+  return {};
 }
 
-Result<void> Generator::finish(std::size_t index, bool answered) {
+void Generator::finish(std::size_t index, bool answered) {
   auto& connection = connections_[index];
   const auto now = Clock::now();
   if (answered) {
@@ -102,36 +104,34 @@ Result<void> Generator::finish(std::size_t index, bool answered) {
   if (reach_.reconnect || (!answered && !reach_.datagrams)) {
     connection.socket.reset();
   }
-  return {};
 }
 
-Result<void> Generator::receive(std::size_t index) {
+void Generator::receive(std::size_t index) {
   thread_local std::vector<char> room(kReceiveBytes);
   auto& connection = connections_[index];
   const ssize_t got = recv(connection.socket.get(), room.data(), room.size(), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
-    return {};
+    return;
   }
   if (got <= 0) {
     if (connection.busy) {
-      return finish(index, false);
+      finish(index, false);
     }
     connection.socket.reset();
-    return {};
+    return;
   }
   const auto reply = connection.protocol->receive({room.data(), static_cast<std::size_t>(got)});
-  return reply == Reply::kIncomplete || !connection.busy ? Result<void>{} : finish(index, reply == Reply::kComplete);
+  if (connection.busy && reply != Reply::kIncomplete) {
+    finish(index, reply == Reply::kComplete);
+  }
 }
 
-Result<void> Generator::give_up_on_late(Clock::time_point now) {
+void Generator::give_up_on_late(Clock::time_point now) {
   for (std::size_t index = 0; index < connections_.size(); ++index) {
     if (connections_[index].busy && now - connections_[index].sent > reach_.timeout) {
-      if (auto finished = finish(index, false); !finished) {
-        return finished;
-      }
+      finish(index, false);
     }
   }
-  return {};
 }
 
 /// Takes in what is due, and sends as much as there are free connections.
@@ -195,15 +195,11 @@ Result<BurstOutcome> Generator::run(const Burst& burst) {
       return fail_errno("epoll_pwait2");
     }
     for (int index = 0; index < count; ++index) {
-      if (auto received = receive(events[static_cast<std::size_t>(index)].data.u64); !received) {
-        return std::unexpected(received.error());
-      }
+      receive(events[static_cast<std::size_t>(index)].data.u64);
     }
     if (now - checked > reach_.timeout / 10) {
       checked = now;
-      if (auto done = give_up_on_late(now); !done) {
-        return std::unexpected(done.error());
-      }
+      give_up_on_late(now);
     }
   }
   outcome_.elapsed = Clock::now() - outcome_.started;

@@ -54,7 +54,7 @@ constexpr std::chrono::milliseconds kTimelineBin{10};
 /// waits, and its latency counts from when it was due (so that a slow server does not slow its own measurement down).
 class Generator {
  public:
-  Generator(Reach reach, const MakeProtocol& make_protocol);
+  Generator(Reach reach, MakeProtocol make_protocol);
 
   /// Connects and logs in.
   Result<void> open();
@@ -73,13 +73,14 @@ class Generator {
 
   Result<void> connect(std::size_t index);
   Result<void> send_request(std::size_t index, Clock::time_point scheduled);
-  Result<void> receive(std::size_t index);
-  Result<void> finish(std::size_t index, bool answered);
-  Result<void> give_up_on_late(Clock::time_point now);
+  void receive(std::size_t index);
+  void finish(std::size_t index, bool answered);
+  void give_up_on_late(Clock::time_point now);
   Result<void> admit(Clock::time_point now);
   [[nodiscard]] Clock::time_point next_event(Clock::time_point now) const;
 
   Reach reach_;
+  MakeProtocol make_protocol_;
   std::vector<Connection> connections_;
   UniqueFd epoll_;
   std::deque<std::size_t> free_;
