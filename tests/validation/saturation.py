@@ -15,17 +15,19 @@ LOW_LOAD = 0.31
 ACHIEVED = 0.97
 THRESHOLD = 0.8
 UNLOADED = (0.6, 0.7)
+# The gauge itself, where this tacho has it.
+EXPORTED = "tacho_saturation_ratio"
 
 
-def objective(levels) -> float:
+def objective(levels, factor: float = FACTOR) -> float:
     """Of one server's p99, in seconds."""
     quiet = statistics.median(level.client("latency_p99") for level in levels if level.load <= LOW_LOAD)
-    return max(FACTOR * quiet, quiet + AT_LEAST)
+    return max(factor * quiet, quiet + AT_LEAST)
 
 
-def labels(levels) -> list[bool]:
+def labels(levels, factor: float = FACTOR) -> list[bool]:
     """Is it saturated, of each level of one server."""
-    limit = objective(levels)
+    limit = objective(levels, factor)
 
     return [level.client("latency_p99") > limit or _falls_behind(level) for level in levels]
 
@@ -53,15 +55,19 @@ class Signals:
         if level.has(state):
             self.running = level.tacho(f'{state}{{state="running"}}') / self.seconds
             self.runnable = level.tacho(f'{state}{{state="runnable"}}') / self.seconds
+            blocked = sum(level.tacho(f'{state}{{state="{kind}"}}') for kind in ("blocked", "iowait"))
+            self.blocked = blocked / self.seconds
         else:
             # The same from the kernel's accounts, until the probe `sched` is there.
             self.running = level.truth("cpu_seconds") / self.seconds
             self.runnable = max(0.0, level.truth("run_queue_seconds")) / self.seconds
+            self.blocked = 0.0
         self.idle = level.tacho("tacho_idle_seconds_total") / self.seconds
         self.threads = level.tacho("tacho_threads")
         self.connections = level.tacho('tacho_connections_active{role="server"}')
         self.in_flight = level.tacho("tacho_requests_in_flight")
         self.cv2 = level.cv2
+        self.exported = level.tacho(EXPORTED) if level.has(EXPORTED) else None
 
     @property
     def waiting(self) -> float:
@@ -112,11 +118,18 @@ ESTIMATORS = {
     "max(CPU, M/M/1 waiting), C unknown (2)": lambda s: max(_clamp(s.running / 2), _waiting(s)),
     "max(M/M/1 waiting, M/M/1 runnable)": lambda s: max(_waiting(s), utilisation_of_mm1(s.runnable)),
     "M/M/1 with waiting + runnable": lambda s: utilisation_of_mm1(s.waiting + s.runnable),
+    "max(CPU, M/M/1 with waiting + blocked)": lambda s: max(_cpu(s), utilisation_of_mm1(s.waiting + s.blocked)),
     "max(CPU, queue share)": lambda s: max(_cpu(s), _queue_share(s)),
     "max(CPU, queue share · M/M/1)": lambda s: max(_cpu(s), _queue_share(s) * _waiting(s)),
     "mean(CPU, M/M/1 waiting)": lambda s: (_cpu(s) + _waiting(s)) / 2,
     "max(poll busy, M/M/1 waiting)": lambda s: max(_poll_busy(s), _waiting(s)),
 }
+
+
+def estimators_of(servers: dict) -> dict:
+    """All, and the exported one if every level has it."""
+    exported = all(signals.exported is not None for rows in servers.values() for _, signals, _ in rows)
+    return ESTIMATORS | ({EXPORTED: lambda s: s.exported} if servers and exported else {})
 
 
 def auc(scores: list[float], truths: list[bool]) -> float | None:
@@ -195,10 +208,10 @@ def best_threshold(rows, estimator) -> float:
     return best[1]
 
 
-def judged(servers: dict[str, list]) -> dict[str, list]:
-    """name → [(level, Signals, saturated)] of servers that have levels of both kinds."""
+def judged(servers: dict[str, list], factor: float = FACTOR) -> dict[str, list]:
+    """name → [(level, Signals, saturated)] of servers that have quiet levels, which the objective comes from."""
     return {
-        name: [(level, Signals(level), truth) for level, truth in zip(levels, labels(levels))]
+        name: [(level, Signals(level), truth) for level, truth in zip(levels, labels(levels, factor))]
         for name, levels in servers.items()
         if any(level.load <= LOW_LOAD for level in levels)
     }

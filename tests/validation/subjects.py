@@ -134,7 +134,7 @@ def _postgres(place):
 def _postgres_writes(place):
     with Postgres(place.server, durable=True) as server:
         initialize(server, scale=4)
-        yield PgbenchRate(server, prefix=place.client)
+        yield PgbenchRate(server, connections=place.connections, prefix=place.client)
 
 
 @contextlib.contextmanager
@@ -165,7 +165,7 @@ def _haproxy(place):
 SUBJECTS = {
     subject.name: subject
     for subject in (
-        Subject("nginx", "event loop", "gzip of 64 KiB of text, sent in pieces", _nginx),
+        Subject("nginx", "event loop", "gzip of 64 KiB of text", _nginx),
         Subject("redis", "single thread", "SINTERCARD of two sets of 3000 words", _redis),
         Subject("memcached", "event loops in 4 threads", "get of 100 keys of 50 bytes", _memcached),
         Subject("apache-prefork", "process a connection", "deflate of 64 KiB of text", _apache("prefork")),

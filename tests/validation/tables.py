@@ -21,6 +21,18 @@ def percent(value: float) -> str:
     return "0" if value == 0 else f"{100 * value:.3g} %"
 
 
+def extent(servers: dict) -> str:
+    """How much was measured, and how much of the server's CPU others took from it meanwhile."""
+    everything = [level for levels in servers.values() for level in levels]
+    full = [level for level in everything if level.truth("cpu_seconds") > 0.8 * level.seconds]
+    others = [max(0.0, 1 - level.truth("cpu_seconds") / level.truth("busy_seconds")) for level in full] or [0.0]
+    return (
+        f"{len(servers)} servers, {len(everything)} levels of {statistics.median(level.seconds for level in everything) / 0.9:.0f} s, {sum(level.client('turns') for level in everything):.0f} requests. "
+        f"Of the time that the server's CPU was busy in levels that needed most of it, others had {percent(statistics.median(others))} "
+        f"(median) to {percent(max(others))} (worst), interrupts included."
+    )
+
+
 def subjects(servers: dict) -> str:
     rows = []
     for name, levels in servers.items():
@@ -87,6 +99,19 @@ def blind(judged: dict, name: str, everywhere) -> str:
         "Left out are servers whose saturation no signal of theirs shows. With them the AUC of "
         f"{name} is {everywhere.pooled:.4f}:", "", *lines, "",
     ])  # fmt: skip
+
+
+def objectives(servers: dict, name: str) -> str:
+    """Does the verdict depend on what is called saturated?"""
+    seeing = {server: levels for server, levels in servers.items() if not levels[0].subject.blind}
+    rows = []
+    for factor in (3, saturation.FACTOR, 10):
+        verdict = saturation.judge(name, saturation.ESTIMATORS[name], saturation.judged(seeing, factor))
+        rows.append([
+            f"p99 above {factor} × that of low load", f"{verdict.pooled:.4f}", *(percent(share) for share in verdict.false_below),
+            percent(verdict.missed),
+        ])  # fmt: skip
+    return table([f"{name}, if saturated means", "AUC, all levels", "false < 60 %", "false < 70 %", "missed"], rows)
 
 
 def saturation_by_server(judged: dict, name: str) -> str:
