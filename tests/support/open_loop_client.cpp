@@ -44,6 +44,7 @@ nlohmann::json describe(BurstOutcome& outcome) {
           {"elapsed", seconds(outcome.elapsed)},
           {"offered", outcome.offered},
           {"sent", outcome.sent},
+          {"lost", outcome.lost},
           {"completed", outcome.completed},
           {"errors", outcome.errors},
           {"dropped", outcome.dropped},
@@ -85,6 +86,8 @@ int main(int argc, char** argv) {
   app.add_option("--headers", headers, "more header lines of HTTP, each with its line end");
   app.add_option("--connections", reach.connections)->check(CLI::PositiveNumber);
   app.add_flag("--reconnect", reach.reconnect, "a connection for each request");
+  app.add_option("--loss", reach.loss, "share of datagrams that are lost, in each direction")
+      ->check(CLI::Range(0.0, 1.0));
   app.add_option("--timeout", timeout, "seconds until a request without reply is an error")->default_val(30);
   CLI11_PARSE(app, argc, argv);
 
@@ -96,6 +99,10 @@ int main(int argc, char** argv) {
   }
   reach.address = *parsed;
   reach.datagrams = protocol == "dns";
+  if (reach.loss > 0 && !reach.datagrams) {
+    std::cerr << "open_loop_client: --loss is for datagrams; put a fault_proxy before a server of streams\n";
+    return 1;
+  }
   reach.timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(timeout));
   (void)prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
 

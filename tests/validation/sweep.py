@@ -94,7 +94,7 @@ def measure(rig: Rig, tacho, rate: float, seconds: float, seed: int):
     yield "client", "whole", "rate", rate
     yield "client", "whole", "arrivals_seconds", seconds
     yield "client", "whole", "backlog", burst.offered - burst.completed_by(burst.started + seconds)
-    yield "client", "whole", "turns", burst.completed * subject.turns + getattr(rig.load, "extra_turns", 0)
+    yield "client", "whole", "turns", burst.answered * subject.turns + getattr(rig.load, "extra_turns", 0)
     window = burst.completed_by(last.moment) - burst.completed_by(first.moment)
     yield "client", "window", "turns", window * subject.turns
     for name, times in (("latency", burst.latency), ("round_trip", burst.round_trip)):

@@ -25,8 +25,14 @@ class Burst:
     dropped: int
     latency: dict | None
     round_trip: dict | None
+    lost: int = 0  # on purpose, before they reached the server
     timeline: list = dataclasses.field(default_factory=list)
     timeline_bin: float = 0.01
+
+    @property
+    def answered(self) -> int:
+        """Requests that the server has answered: also those whose answer was lost, if that was asked for."""
+        return self.sent - self.lost if self.lost else self.completed
 
     def completed_by(self, moment: float) -> float:
         """Requests completed by then, linear within a bin."""

@@ -27,7 +27,7 @@ int wait_for_events(int epoll, std::array<epoll_event, kEvents>& events, Clock::
 }  // namespace
 
 Generator::Generator(Reach reach, MakeProtocol make_protocol)
-    : reach_(reach), make_protocol_(std::move(make_protocol)), connections_(reach.connections) {}
+    : reach_(reach), make_protocol_(std::move(make_protocol)), connections_(reach.connections), loses_(reach.loss) {}
 
 Result<void> Generator::open() {
   epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
@@ -77,6 +77,10 @@ Result<void> Generator::send_request(std::size_t index, Clock::time_point schedu
   connection.scheduled = scheduled;
   outcome_.sent += 1;
   outstanding_ += 1;
+  if (loses_(random_)) {
+    outcome_.lost += 1;
+    return {};  // its time runs out
+  }
   // Requests are small: the socket takes them whole. What it does not take is an error like any other.
   const auto sent = send(connection.socket.get(), text.data(), text.size(), MSG_NOSIGNAL);
   if (sent != static_cast<ssize_t>(text.size())) {
@@ -121,7 +125,7 @@ void Generator::receive(std::size_t index) {
     return;
   }
   const auto reply = connection.protocol->receive({room.data(), static_cast<std::size_t>(got)});
-  if (connection.busy && reply != Reply::kIncomplete) {
+  if (connection.busy && reply != Reply::kIncomplete && !loses_(random_)) {
     finish(index, reply == Reply::kComplete);
   }
 }

@@ -23,6 +23,7 @@ struct Reach {
   bool datagrams = false;
   bool reconnect = false;  ///< a connection for each request
   std::size_t connections = 32;
+  double loss = 0;                   ///< share of datagrams that are lost, on the way there and on the way back
   std::uint64_t numbers = 1;         ///< requests are numbered at random below this
   std::chrono::nanoseconds timeout;  ///< of a reply; afterwards the request is an error
 };
@@ -40,6 +41,7 @@ struct BurstOutcome {
   std::chrono::nanoseconds elapsed{};  ///< until the last reply
   std::uint64_t offered = 0;           ///< requests that arrived
   std::uint64_t sent = 0;
+  std::uint64_t lost = 0;  ///< of those, never on their way: the loss that was asked for
   std::uint64_t completed = 0;
   std::uint64_t errors = 0;                           ///< refused, timed out, connection lost
   std::uint64_t dropped = 0;                          ///< still unsent when as much time again had passed
@@ -86,6 +88,7 @@ class Generator {
   std::deque<std::size_t> free_;
   std::deque<Clock::time_point> waiting_;
   std::mt19937_64 random_;
+  std::bernoulli_distribution loses_;
 
   // Of the burst that runs.
   Burst burst_;
