@@ -1,7 +1,6 @@
 """Fixtures of the end-to-end tests. They need root and a kernel with BTF; without them every test says so and is skipped."""
 
 import contextlib
-import os
 import pathlib
 import sys
 
@@ -10,27 +9,14 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from support import ledger  # noqa: E402
-from support.cgroup import Cgroup, cgroup2_mount  # noqa: E402
+from support.cgroup import Cgroup  # noqa: E402
+from support.privilege import why_not  # noqa: E402
 
 _rows: list[list] = []
 
 
-def _why_not() -> str | None:
-    if os.geteuid() != 0:
-        return "needs root: BPF programs are loaded and cgroups made"
-    if not os.access("/sys/kernel/btf/vmlinux", os.R_OK):
-        return "needs a kernel with BTF: /sys/kernel/btf/vmlinux cannot be read"
-    try:
-        mount = cgroup2_mount()
-    except FileNotFoundError as error:
-        return str(error)
-    if not os.access(mount, os.W_OK):
-        return f"needs to make cgroups: {mount} is not writable"
-    return None
-
-
 def pytest_collection_modifyitems(items):
-    if reason := _why_not():
+    if reason := why_not():
         for item in items:
             item.add_marker(pytest.mark.skip(reason=reason))
 

@@ -106,8 +106,8 @@ Result<UniqueFd> listen_on(const Address& address) {
   return listener;
 }
 
-Result<UniqueFd> connect_to(const Address& address) {
-  UniqueFd connection(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+Result<UniqueFd> connect_to(const Address& address, int type) {
+  UniqueFd connection(socket(address.storage.ss_family, type | SOCK_CLOEXEC, 0));
   if (!connection) {
     return fail_errno("socket");
   }

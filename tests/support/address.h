@@ -22,8 +22,8 @@ Result<Address> parse_address(const std::string& text);
 /// A listening stream socket with a long backlog; see `bound_name` for the port the kernel chose.
 Result<UniqueFd> listen_on(const Address& address);
 
-/// A connected stream socket; TCP ones send at once (TCP_NODELAY), so that a request is one segment.
-Result<UniqueFd> connect_to(const Address& address);
+/// A connected socket of that type; TCP ones send at once (TCP_NODELAY), so that a request is one segment.
+Result<UniqueFd> connect_to(const Address& address, int type = SOCK_STREAM);
 
 /// Accepts one connection; TCP ones send at once.
 Result<UniqueFd> accept_from(int listener);

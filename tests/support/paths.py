@@ -9,6 +9,8 @@ TACHO = BUILD / "tacho"
 EXACT_SERVER = BUILD / "tests" / "support" / "exact_server"
 EXACT_CLIENT = BUILD / "tests" / "support" / "exact_client"
 URING_SERVER = BUILD / "tests" / "support" / "uring_server"
+OPEN_LOOP_CLIENT = BUILD / "tests" / "support" / "open_loop_client"
+FAULT_PROXY = BUILD / "tests" / "support" / "fault_proxy"
 
 
 def require(program: pathlib.Path) -> str:

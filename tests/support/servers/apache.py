@@ -17,16 +17,21 @@ DocumentRoot {directory}/www
 StartServers {processes}
 KeepAlive On
 MaxKeepAliveRequests 0
+{more}
 """
 
 
 class Apache(Server):
-    """`model`: prefork, worker or event. Serves `/static`, 8 KiB: a mapped file, sent with its header by one writev."""
+    """`model`: prefork, worker or event. Serves `/static`, 8 KiB: a mapped file, sent with its header by one writev.
+
+    `more` are lines of its configuration, with {modules} where its modules are.
+    """
 
     name = "apache"
 
-    def __init__(self, prefix=(), model: str = "prefork"):
+    def __init__(self, prefix=(), model: str = "prefork", more: str = ""):
         self._model = model
+        self._more = more.format(modules=_MODULES)
         super().__init__(prefix)
 
     def start(self):
@@ -37,7 +42,7 @@ class Apache(Server):
         configuration.write_text(
             _CONFIGURATION.format(
                 directory=self.directory, port=self.port, model=self._model, modules=_MODULES,
-                processes=8 if self._model == "prefork" else 2,
+                processes=8 if self._model == "prefork" else 2, more=self._more,
             )
         )  # fmt: skip
         # At its end it signals its whole process group, which had better not be ours.

@@ -1,4 +1,4 @@
-"""PostgreSQL in a directory of its own, run by a user other than root, without any durability."""
+"""PostgreSQL in a directory of its own, run by a user other than root."""
 
 import pathlib
 import shutil
@@ -8,6 +8,9 @@ from support.process import run
 from support.servers.base import Server
 
 _USER = "postgres"
+_NOTHING_DURABLE = [
+    "-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off", "-c", "autovacuum=off",
+]  # fmt: skip
 
 
 def postgres_programs() -> pathlib.Path:
@@ -19,12 +22,19 @@ def postgres_programs() -> pathlib.Path:
 
 
 class Postgres(Server):
-    """Listens on TCP and on a unix socket in `directory`; everybody may log in without a password, TLS is off."""
+    """Listens on TCP and on a unix socket in `directory`; everybody may log in without a password, TLS is off.
+
+    Nothing is durable, unless `durable`: then every commit waits for the disk, and the janitor runs.
+    """
 
     name = "postgres"
     stop_signal = signal.SIGINT  # a fast shutdown
     # TLS and GSS are asked for first by default, with a request and a reply of their own.
     environment = {"PGUSER": _USER, "PGDATABASE": _USER, "PGSSLMODE": "disable", "PGGSSENCMODE": "disable"}
+
+    def __init__(self, prefix=(), durable: bool = False):
+        self._durable = durable
+        super().__init__(prefix)
 
     def start(self):
         shutil.chown(self.directory, _USER, _USER)
@@ -33,7 +43,7 @@ class Postgres(Server):
         run([programs / "initdb", "-D", data, "-A", "trust", "--no-sync", "--locale=C"], user=_USER)
         return self._start([
             programs / "postgres", "-D", data, "-p", self.port, "-h", "127.0.0.1", "-k", self.directory,
-            "-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off", "-c", "autovacuum=off",
+            *([] if self._durable else _NOTHING_DURABLE),
         ], user=_USER)  # fmt: skip
 
     def ready(self):

@@ -12,13 +12,16 @@ _PYTHON = "/usr/bin/python3"
 class Gunicorn(Server):
     """`kind`: sync, a process answers one connection after the other and closes it; gthread, threads keep connections.
 
-    Listens on the unix socket `unix_socket` when `unix` is set, else on TCP.
+    Listens on the unix socket `unix_socket` when `unix` is set, else on TCP. `module`: whose application, of programs/.
     """
 
     name = "gunicorn"
 
-    def __init__(self, prefix=(), kind: str = "sync", workers: int = 2, unix: bool = False):
+    def __init__(
+        self, prefix=(), kind: str = "sync", workers: int = 2, unix: bool = False, module: str = "application"
+    ):
         self._kind = kind
+        self._module = module
         self._workers = workers
         self._unix = unix
         super().__init__(prefix)
@@ -36,7 +39,7 @@ class Gunicorn(Server):
         bind = f"unix:{self.unix_socket}" if self._unix else self.address
         return self._start([
             _PYTHON, "-B", "-m", "gunicorn", "--bind", bind, "--worker-class", self._kind, "--workers", self._workers,
-            "--threads", 4, "--keep-alive", 60, "application:application",
+            "--threads", 4, "--keep-alive", 60, f"{self._module}:application",
         ], cwd=_PROGRAMS)  # fmt: skip
 
     @property
@@ -49,9 +52,13 @@ class Waitress(Server):
 
     name = "waitress"
 
+    def __init__(self, prefix=(), module: str = "application"):
+        self._module = module
+        super().__init__(prefix)
+
     def start(self):
         return self._start(
-            [_PYTHON, "-B", "-m", "waitress", f"--listen={self.address}", "--threads=4", "application:application"],
+            [_PYTHON, "-B", "-m", "waitress", f"--listen={self.address}", "--threads=4", f"{self._module}:application"],
             cwd=_PROGRAMS,
         )
 

@@ -1,0 +1,48 @@
+"""HTTP servers in languages with a runtime; the number in the path says how much work a request is."""
+
+import os
+import pathlib
+
+from support import paths
+from support.process import run
+from support.servers.base import Server
+
+_PROGRAMS = pathlib.Path(__file__).parent / "programs"
+
+
+class Node(Server):
+    """One event loop; `/100` costs a millisecond or so."""
+
+    name = "node"
+
+    def start(self):
+        return self._start(["node", _PROGRAMS / "work.js", self.port])
+
+
+class Java(Server):
+    """The JDK's HttpServer: one thread polls and hands requests to four; garbage is collected.
+
+    It sends header and body apart. Without `nodelay` the body waits until the header is acknowledged: 40 ms (RFC 1122, 4.2.3.2).
+    """
+
+    name = "java"
+
+    def __init__(self, prefix=(), nodelay: bool = True):
+        self._nodelay = f"-Dsun.net.httpserver.nodelay={str(nodelay).lower()}"
+        super().__init__(prefix)
+
+    def start(self):
+        return self._start(["java", "-Xmx256m", self._nodelay, _PROGRAMS / "Work.java", self.port])
+
+
+class Go(Server):
+    """net/http: a goroutine a connection, all on the runtime's poller."""
+
+    name = "go"
+
+    def start(self):
+        program = paths.BUILD / "tests" / "validation" / "work_go"
+        program.parent.mkdir(parents=True, exist_ok=True)
+        cache = {"GOCACHE": str(program.parent / "go-cache"), "GOFLAGS": "-mod=mod", "HOME": os.environ.get("HOME", "/root")}
+        run(["go", "build", "-o", program, _PROGRAMS / "work.go"], env=cache, timeout=300)
+        return self._start([program, self.port])
