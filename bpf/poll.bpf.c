@@ -120,15 +120,6 @@ static __always_inline struct poll_shard *get_shard(const struct target_ref *tar
 	return block ? bpf_map_lookup_elem(block, &shard) : NULL;
 }
 
-/* A wait can outlive its target, whose index may then belong to another one. */
-static __always_inline bool is_stale(const struct target_ref *target)
-{
-	u32 index = target->index;
-	struct target_settings *settings = bpf_map_lookup_elem(&target_settings, &index);
-
-	return !settings || settings->epoch != target->epoch;
-}
-
 static __always_inline void forget_thread(struct poll_state *st)
 {
 	struct poll_shard *shared;

@@ -48,6 +48,7 @@ Result<void> App::load_probes(bool attach, std::vector<std::unique_ptr<probes::P
                                         .indices = table_.indices(),
                                         .max_peers = config_.limits.max_peers,
                                         .cgroup_v1 = cgroup_v1_,
+                                        .hierarchies = hierarchies_,
                                         .btf_path = cli_.btf_file,
                                         .attach = attach};
   for (const probes::Entry& entry : probes::registry()) {
@@ -83,15 +84,19 @@ Result<std::unique_ptr<App>> App::start(const Cli& cli, const config::Config& co
     return fail(join(missing), EPERM);
   }
   std::unique_ptr<App> app(new App(cli, config));
+  const std::string mountinfo = cli.procfs + "/self/mountinfo";
   targets::Paths paths{cli.procfs, cli.cgroupfs, {.log = cli.log_directory, .lib = cli.lib_directory}};
   if (paths.cgroupfs.empty()) {
-    auto mount = targets::find_cgroup_mount(cli.procfs + "/self/mountinfo");
+    auto mount = targets::find_cgroup_mount(mountinfo);
     if (!mount) {
       return std::unexpected(mount.error());
     }
     paths.cgroupfs = *mount;
   }
   app->cgroup_v1_ = targets::is_cgroup_v1(paths.cgroupfs);
+  app->hierarchies_ = {.v2 = paths.cgroupfs,
+                       .cpu_v1 = targets::find_controller_mount(mountinfo, "cpu"),
+                       .cpuset_v1 = targets::find_controller_mount(mountinfo, "cpuset")};
   if (app->cgroup_v1_) {
     spdlog::info("no cgroup v2 here: cgroups are those of the v1 memory controller at {}", paths.cgroupfs);
   }

@@ -57,6 +57,7 @@ class App {
   targets::TargetTable table_;
   std::unique_ptr<kernel::BpfObject> targets_object_;
   bool cgroup_v1_ = false;  // no v2 hierarchy: that of the v1 memory controller
+  probes::CpuHierarchies hierarchies_;
   std::vector<std::string> failed_probes_;
   std::unique_ptr<scrape::Scraper> scraper_;
   std::unique_ptr<targets::Discovery> discovery_;

@@ -136,13 +136,14 @@ struct task_struct___before_5_14 {
 	long state;
 } __attribute__((preserve_access_index));
 
+static __always_inline long state_bits(struct task_struct *task)
+{
+	if (bpf_core_field_exists(struct task_struct, __state))
+		return FIELD(task, __state);
+	return BPF_CORE_READ((struct task_struct___before_5_14 *)task, state);
+}
+
 static __always_inline bool is_interruptible(struct task_struct *task)
 {
-	long state;
-
-	if (bpf_core_field_exists(struct task_struct, __state))
-		state = BPF_CORE_READ(task, __state);
-	else
-		state = BPF_CORE_READ((struct task_struct___before_5_14 *)task, state);
-	return state & TASK_INTERRUPTIBLE;
+	return state_bits(task) & TASK_INTERRUPTIBLE;
 }

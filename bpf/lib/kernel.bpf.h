@@ -170,14 +170,26 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 };
 
+struct cpumask {
+	unsigned long bits[1];
+};
+
+struct bpf_local_storage;
+
 struct task_struct {
 	void *stack;
 	int pid;
 	int tgid;
 	unsigned int flags;
 	unsigned int __state;
+	int exit_state;
+	int on_cpu;
+	unsigned in_iowait : 1;
+	int nr_cpus_allowed;
+	struct cpumask cpus_mask;
 	struct task_struct *group_leader;
 	struct css_set *cgroups;
+	struct bpf_local_storage *bpf_storage;
 };
 
 /* The registers of a task that has entered the kernel. */
@@ -249,4 +261,10 @@ enum {
 	MSG_ERRQUEUE = 0x2000,
 	RCV_SHUTDOWN = 1,
 	TASK_INTERRUPTIBLE = 1,
+	TASK_DEAD = 0x80,
+	TASK_WAKING = 0x200,
+	TASK_NEW = 0x800,
+	PF_IO_WORKER = 0x10,
+	PF_USER_WORKER = 0x4000,
+	PF_KTHREAD = 0x200000,
 };

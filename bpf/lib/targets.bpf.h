@@ -63,6 +63,15 @@ static __always_inline struct target_ref *find_target(const struct target_rules 
 	return ref;
 }
 
+/* What is remembered can outlive its target, whose index may then belong to another one. */
+static __always_inline bool is_stale(const struct target_ref *target)
+{
+	u32 index = target->index;
+	struct target_settings *settings = bpf_map_lookup_elem(&target_settings, &index);
+
+	return !settings || settings->epoch != target->epoch;
+}
+
 /* Neither by cgroup nor by process: decides most events of a machine in two nanoseconds. */
 static __always_inline bool surely_unwatched(const struct target_rules *rules, u64 cgroup)
 {

@@ -87,6 +87,7 @@ struct ProbeSwitch {
 struct Probes {
   ProbeSwitch socket;
   ProbeSwitch poll;
+  ProbeSwitch sched;
 };
 
 struct Histograms {

@@ -168,6 +168,8 @@ Type<Probes> probes() {
           "Socket operations, requests and connections."),
       key("poll", &Probes::poll, probe("epoll, poll and select"),
           "Time spent waiting for work in epoll, poll and select."),
+      key("sched", &Probes::sched, probe("what threads do"),
+          "Time that threads run, wait for a CPU, sleep or are blocked; quotas and limits of CPUs."),
   });
 }
 

@@ -3,8 +3,10 @@
 #include <bpf/btf.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <span>
 
 namespace tacho::kernel {
 namespace {
@@ -47,6 +49,18 @@ std::string absent_target(std::string_view section, const std::string& btf_path)
   return btf__find_by_name_kind(types, target.c_str(), BTF_KIND_FUNC) < 0 && !may_be_in_module()
              ? "this kernel has no function " + target
              : "";
+}
+
+bool has_member(const std::string& structure, std::string_view member, const std::string& btf_path) {
+  const btf* types = types_of(btf_path);
+  const int id = types != nullptr ? btf__find_by_name_kind(types, structure.c_str(), BTF_KIND_STRUCT) : -1;
+  if (id < 0) {
+    return false;
+  }
+  const btf_type* type = btf__type_by_id(types, static_cast<__u32>(id));
+  const std::span members(btf_members(type), btf_vlen(type));
+  return std::ranges::any_of(members,
+                             [&](const btf_member& m) { return member == btf__name_by_offset(types, m.name_off); });
 }
 
 }  // namespace tacho::kernel

@@ -13,4 +13,8 @@ namespace tacho::kernel {
 /// @return empty if it may exist: found, or kept in a module, or of a kind that types do not tell
 std::string absent_target(std::string_view section, const std::string& btf_path);
 
+/// Whether a structure of the kernel has a member of this name, not of one of its own structures.
+/// @return false if the kernel has no types
+bool has_member(const std::string& structure, std::string_view member, const std::string& btf_path);
+
 }  // namespace tacho::kernel

@@ -80,7 +80,7 @@ class PollProbe final : public Probe {
     sample.poll_ns = keep_rising(index, times, now_ns);
   }
 
-  void count(std::uint32_t index, Activity& activity) override {
+  void count(std::uint32_t index, std::int64_t /*now_ns*/, Activity& activity) override {
     std::uint64_t threads = 0;
     for_each_shard(index, [&](const poll_shard& shard) {
       ConditionCounters& counters = activity.conditions;

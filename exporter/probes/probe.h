@@ -14,6 +14,7 @@
 #include "metrics/family.h"
 #include "metrics/value.h"
 #include "metrics/window.h"
+#include "probes/cpu_limits.h"
 
 namespace tacho::probes {
 
@@ -24,6 +25,7 @@ struct Environment {
   std::size_t indices = 0;  ///< of targets
   std::uint32_t max_peers = 0;
   bool cgroup_v1 = false;  ///< cgroups are those of the v1 memory controller
+  CpuHierarchies hierarchies;
   std::string btf_path;
   bool attach = true;
 };
@@ -41,9 +43,12 @@ struct ConditionCounters {
 /// What the sampler reads of a target once a second, beside the window's counters; each probe adds its part.
 struct Activity {
   ConditionCounters conditions;
-  metrics::Histogram duration;  ///< of requests
-  std::uint64_t queue_ns = 0;   ///< time that requests waited for their first read
-  std::uint64_t threads = 0;    ///< that poll and are alive
+  metrics::Histogram duration;    ///< of requests
+  std::uint64_t queue_ns = 0;     ///< time that requests waited for their first read
+  std::uint64_t threads = 0;      ///< that poll and are alive
+  std::uint64_t running_ns = 0;   ///< thread time on CPUs
+  std::uint64_t runnable_ns = 0;  ///< thread time spent waiting for a CPU
+  CpuAllowance cpu;
 };
 
 /// Calls to one peer.
@@ -79,6 +84,8 @@ class Probe {
   /// Makes the accumulators of a target index, at 0; they count after the next flush().
   virtual Result<void> add_target(std::uint32_t index) = 0;
   virtual void remove_target(std::uint32_t index) = 0;
+  /// Says where the target's cgroup is, below the mount; empty: it has none of its own. It may change.
+  virtual void locate_target(std::uint32_t /*index*/, std::string_view /*cgroup*/) {}
   /// Makes the additions and removals since the last call known to the kernel.
   virtual Result<void> flush() = 0;
   /// Finds what is older than the programs or than a target.
@@ -86,7 +93,7 @@ class Probe {
 
   /// Adds this probe's part to a sample of the windowed gauges. `now_ns` is CLOCK_MONOTONIC, as the programs use it.
   virtual void sample(std::uint32_t index, std::int64_t now_ns, metrics::WindowSample& sample) = 0;
-  virtual void count(std::uint32_t index, Activity& activity) = 0;
+  virtual void count(std::uint32_t index, std::int64_t now_ns, Activity& activity) = 0;
   virtual void summarize(std::uint32_t index, Summary& summary) = 0;
   /// All samples of a target, in the order of families().
   virtual void read(std::uint32_t index, std::int64_t now_ns, const metrics::Window& window, metrics::Row& row) = 0;

@@ -4,6 +4,8 @@
 
 #include "probes/poll.h"
 #include "probes/poll_decode.h"
+#include "probes/sched.h"
+#include "probes/sched_decode.h"
 #include "probes/socket.h"
 #include "probes/socket_decode.h"
 
@@ -15,6 +17,8 @@ constexpr std::array kRegistry{
           [](const config::Config& c) -> const config::ProbeSwitch& { return c.probes.socket; }, load_socket_probe},
     Entry{"poll", "Polling (probe `poll`)", poll_families,
           [](const config::Config& c) -> const config::ProbeSwitch& { return c.probes.poll; }, load_poll_probe},
+    Entry{"sched", "Threads and CPUs (probe `sched`)", sched_families,
+          [](const config::Config& c) -> const config::ProbeSwitch& { return c.probes.sched; }, load_sched_probe},
 };
 
 }  // namespace

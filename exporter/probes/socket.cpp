@@ -81,7 +81,7 @@ class SocketProbe final : public Probe {
     });
   }
 
-  void count(std::uint32_t index, Activity& activity) override {
+  void count(std::uint32_t index, std::int64_t /*now_ns*/, Activity& activity) override {
     ConditionCounters& counters = activity.conditions;
     for_each_shard(index, [&activity, &counters](const socket_shard& shard) {
       add_histogram(activity.duration, shard.duration);

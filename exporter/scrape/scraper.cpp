@@ -63,6 +63,7 @@ Result<void> Scraper::target_added(const targets::Target& target) {
       }
       return std::unexpected(added.error().within("probe " + std::string(probes_[i]->name())));
     }
+    probes_[i]->locate_target(target.ref.index, target.wanted.identity.path);
   }
   // All counters begin at 0 now: what happens until the first sample is in the window too.
   metrics::WindowSample beginning;
@@ -132,8 +133,10 @@ void Scraper::sample() {
     probes::Activity activity;
     sample.time_ns = kernel_now_ns();
     for (const auto& probe : probes_) {
+      // A container that comes back under the same labels has another cgroup.
+      probe->locate_target(index, runtime->target->wanted.identity.path);
       probe->sample(index, sample.time_ns, sample);
-      probe->count(index, activity);
+      probe->count(index, sample.time_ns, activity);
     }
     runtime->window.push(sample);
     runtime->conditions.push(sample.time_ns, activity.conditions, losses_);

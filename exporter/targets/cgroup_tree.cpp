@@ -27,14 +27,30 @@ std::string unescape(const std::string& text) {
   return out;
 }
 
-/// "… - cgroup SOURCE rw,memory": a mount of the v1 hierarchy that has the memory controller.
-bool has_memory_controller(std::string_view mount) {
+/// "… - cgroup SOURCE rw,memory": a mount of the v1 hierarchy that has the controller.
+bool has_controller(std::string_view mount, const std::string& controller) {
   const auto separator = mount.find(" - cgroup ");
   if (separator == std::string_view::npos) {
     return false;
   }
   const std::string options = "," + std::string(mount.substr(mount.rfind(' ') + 1)) + ",";
-  return options.find(",memory,") != std::string::npos;
+  return options.find("," + controller + ",") != std::string::npos;
+}
+
+struct Mount {
+  std::string root;   ///< the part of the file system that is mounted
+  std::string point;  ///< where
+};
+
+Mount parse_mount(const std::string& line) {
+  std::istringstream fields(line);
+  std::string id;
+  std::string parent;
+  std::string device;
+  Mount mount;
+  fields >> id >> parent >> device >> mount.root >> mount.point;
+  mount.point = unescape(mount.point);
+  return mount;
 }
 
 }  // namespace
@@ -46,22 +62,16 @@ Result<std::string> find_cgroup_mount(const std::string& mountinfo_path) {
   std::string memory_v1;
   while (std::getline(file, line)) {
     const bool is_v2 = line.find(" - cgroup2 ") != std::string::npos;
-    if (!is_v2 && !has_memory_controller(line)) {
+    if (!is_v2 && !has_controller(line, "memory")) {
       continue;
     }
-    std::istringstream fields(line);
-    std::string id;
-    std::string parent;
-    std::string device;
-    std::string root;
-    std::string mount;
-    fields >> id >> parent >> device >> root >> mount;
+    const Mount mount = parse_mount(line);
     if (!is_v2) {
-      memory_v1 = unescape(mount);
-    } else if (root == "/") {
-      return unescape(mount);
+      memory_v1 = mount.point;
+    } else if (mount.root == "/") {
+      return mount.point;
     } else {
-      partial = unescape(mount);
+      partial = mount.point;
     }
   }
   if (!partial.empty() || !memory_v1.empty()) {
@@ -70,6 +80,19 @@ Result<std::string> find_cgroup_mount(const std::string& mountinfo_path) {
   return fail("no cgroup v2 hierarchy is mounted, and no v1 memory controller (" + mountinfo_path +
                   "): mount it with `mount -t cgroup2 none /sys/fs/cgroup/unified`, or name it with --path.cgroupfs",
               ENOENT);
+}
+
+std::string find_controller_mount(const std::string& mountinfo_path, const std::string& controller) {
+  std::ifstream file(mountinfo_path);
+  std::string line;
+  while (std::getline(file, line)) {
+    if (has_controller(line, controller)) {
+      if (Mount mount = parse_mount(line); mount.root == "/") {
+        return std::move(mount.point);
+      }
+    }
+  }
+  return {};
 }
 
 bool is_cgroup_v1(const std::string& directory) {

@@ -13,6 +13,9 @@ namespace tacho::targets {
 /// hierarchy of the memory controller.
 Result<std::string> find_cgroup_mount(const std::string& mountinfo_path);
 
+/// Where the v1 hierarchy of a controller such as "cpu" is mounted as a whole; empty if it is not: it may be in v2.
+std::string find_controller_mount(const std::string& mountinfo_path, const std::string& controller);
+
 /// Whether a directory belongs to a hierarchy of cgroup v1.
 bool is_cgroup_v1(const std::string& directory);
 

@@ -1,6 +1,7 @@
-// What a socket operation costs more while it is observed: nanoseconds per send or receive on a TCP connection over
-// loopback, one request and one reply at a time, in one process. Everything is measured in turns in one run, since the
-// speed of a machine drifts; the floor is what empty programs on the same hooks cost.
+// What an event costs more while it is observed. Socket: nanoseconds per send or receive on a TCP connection over
+// loopback, one request and one reply at a time, in one process. Switch: nanoseconds per change of the running thread,
+// with the wake-up before it, between two threads that pass a byte to and fro on one CPU. Everything is measured in
+// turns in one run, since the speed of a machine drifts; the floor is what empty programs on the same hooks cost.
 //
 // usage: event_cost CGROUP [rounds]     CGROUP: an empty directory of the v2 hierarchy to work in
 
@@ -8,6 +9,7 @@
 #include <bpf/floor.skel.h>
 #include <bpf/libbpf.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -22,7 +24,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "app.h"
@@ -110,18 +114,80 @@ double socket_cost() {
   });
 }
 
+/// Two threads on one CPU; a round trip of a byte is two switches.
+class PingPong {
+ public:
+  PingPong() {
+    if (::pipe(there_.data()) != 0 || ::pipe(back_.data()) != 0) {
+      die("pipe");
+    }
+    other_ = std::jthread([this] {
+      stay_on_one_cpu();
+      char byte{};
+      while (::read(there_[0], &byte, 1) == 1 && ::write(back_[1], &byte, 1) == 1) {
+      }
+    });
+  }
+  PingPong(const PingPong&) = delete;
+  PingPong& operator=(const PingPong&) = delete;
+  ~PingPong() {
+    ::close(there_[1]);
+    other_.join();
+    for (const int end : {there_[0], back_[0], back_[1]}) {
+      ::close(end);
+    }
+  }
+  void round_trip() const {
+    char byte = 'x';
+    if (::write(there_[1], &byte, 1) != 1 || ::read(back_[0], &byte, 1) != 1) {
+      die("ping-pong");
+    }
+  }
+  static void stay_on_one_cpu() {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(0, &set);
+    if (::sched_setaffinity(0, sizeof(set), &set) != 0) {
+      die("sched_setaffinity");
+    }
+  }
+
+ private:
+  std::array<int, 2> there_{};
+  std::array<int, 2> back_{};
+  std::jthread other_;
+};
+
+double switch_cost() {
+  cpu_set_t before;
+  ::sched_getaffinity(0, sizeof(before), &before);
+  PingPong::stay_on_one_cpu();
+  const PingPong threads;
+  const double cost = best_of(2, [&threads] { threads.round_trip(); });
+  ::sched_setaffinity(0, sizeof(before), &before);
+  return cost;
+}
+
 double unrelated_cost() {
   return best_of(1, [] { ::syscall(SYS_getppid); });
 }
 
-std::unique_ptr<tacho::App> start_tacho(const std::string& cgroup, bool poll) {
+struct Enabled {
+  bool socket = false;
+  bool poll = false;
+  bool sched = false;
+};
+
+std::unique_ptr<tacho::App> start_tacho(const std::string& cgroup, const Enabled& probes) {
   tacho::Cli cli;
   tacho::config::Config config;
   tacho::config::TargetRule rule;
   rule.name = "bench";
   rule.cgroup = cgroup;
   config.targets.push_back(rule);
-  config.probes.poll.enabled = poll;
+  config.probes.socket.enabled = probes.socket;
+  config.probes.poll.enabled = probes.poll;
+  config.probes.sched.enabled = probes.sched;
   auto app = tacho::App::start(cli, config, true);
   if (!app) {
     std::fprintf(stderr, "%s\n", app.error().message.c_str());
@@ -130,15 +196,20 @@ std::unique_ptr<tacho::App> start_tacho(const std::string& cgroup, bool poll) {
   return std::move(*app);
 }
 
-std::unique_ptr<tacho::kernel::BpfObject> start_floor() {
-  using tacho::kernel::Alternative;
-  using tacho::kernel::Hook;
-  static constexpr std::array<std::string_view, 3> kPrograms{"floor_send", "floor_receive", "floor_data_ready"};
-  static constexpr std::array kWays{Alternative{"tp_btf", kPrograms}};
-  static constexpr std::array kHooks{Hook{"floor", kWays}};
+using tacho::kernel::Alternative;
+using tacho::kernel::Hook;
+
+constexpr std::array<std::string_view, 3> kSocketFloor{"floor_send", "floor_receive", "floor_data_ready"};
+constexpr std::array<std::string_view, 2> kSwitchFloor{"floor_switch", "floor_wakeup"};
+constexpr std::array kSocketWays{Alternative{"tp_btf", kSocketFloor}};
+constexpr std::array kSwitchWays{Alternative{"tp_btf", kSwitchFloor}};
+constexpr std::array kSocketHooks{Hook{"floor", kSocketWays}};
+constexpr std::array kSwitchHooks{Hook{"floor", kSwitchWays}};
+
+std::unique_ptr<tacho::kernel::BpfObject> start_floor(std::span<const Hook> hooks) {
   std::size_t size = 0;
   const void* bytes = floor_bpf__elf_bytes(&size);
-  auto object = tacho::kernel::BpfObject::load({"floor", {static_cast<const std::byte*>(bytes), size}}, kHooks, {},
+  auto object = tacho::kernel::BpfObject::load({"floor", {static_cast<const std::byte*>(bytes), size}}, hooks, {},
                                                [](auto&) { return tacho::Result<void>(); });
   if (!object) {
     std::fprintf(stderr, "%s\n", object.error().message.c_str());
@@ -173,20 +244,33 @@ int main(int argc, char** argv) {
     const double bare = socket_cost();
     cost["socket: nothing attached"].push_back(bare);
     {
-      const auto floor = start_floor();
+      const auto floor = start_floor(kSocketHooks);
       cost["socket: floor (empty programs)"].push_back(socket_cost() - bare);
     }
     const double bare_call = unrelated_cost();
     {
-      const auto app = start_tacho(glob, false);
+      const auto app = start_tacho(glob, {.socket = true});
       cost["socket: watched"].push_back(socket_cost() - bare);
       join_cgroup(unwatched);
       cost["socket: unwatched"].push_back(socket_cost() - bare);
       join_cgroup(watched);
     }
     {
-      const auto app = start_tacho(glob, true);
+      const auto app = start_tacho(glob, {.socket = true, .poll = true, .sched = true});
       cost["getppid: added"].push_back(unrelated_cost() - bare_call);
+    }
+    const double bare_switch = switch_cost();
+    cost["switch: nothing attached"].push_back(bare_switch);
+    {
+      const auto floor = start_floor(kSwitchHooks);
+      cost["switch: floor (empty programs)"].push_back(switch_cost() - bare_switch);
+    }
+    {
+      const auto app = start_tacho(glob, {.sched = true});
+      cost["switch: watched"].push_back(switch_cost() - bare_switch);
+      join_cgroup(unwatched);
+      cost["switch: unwatched"].push_back(switch_cost() - bare_switch);
+      join_cgroup(watched);
     }
   }
   join_cgroup(base.substr(0, base.rfind('/')));
@@ -196,8 +280,10 @@ int main(int argc, char** argv) {
     const auto [least, most] = std::ranges::minmax(values);
     std::printf("%-34s %8.1f ns  (%.1f … %.1f)\n", what.c_str(), median(values), least, most);
   }
-  const double floor = median(cost["socket: floor (empty programs)"]);
-  std::printf("watched / floor %.2f, unwatched / floor %.2f\n", median(cost["socket: watched"]) / floor,
-              median(cost["socket: unwatched"]) / floor);
+  for (const std::string event : {"socket", "switch"}) {
+    const double floor = median(cost[event + ": floor (empty programs)"]);
+    std::printf("%s, watched / floor %.2f, unwatched / floor %.2f\n", event.c_str(),
+                median(cost[event + ": watched"]) / floor, median(cost[event + ": unwatched"]) / floor);
+  }
   return 0;
 }

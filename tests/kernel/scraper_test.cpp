@@ -49,7 +49,7 @@ class FakeProbe final : public tacho::probes::Probe {
   Result<void> flush() override { return {}; }
   Result<void> adopt() override { return {}; }
   void sample(std::uint32_t, std::int64_t, metrics::WindowSample&) override {}
-  void count(std::uint32_t, tacho::probes::Activity&) override {}
+  void count(std::uint32_t, std::int64_t, tacho::probes::Activity&) override {}
   void summarize(std::uint32_t, tacho::probes::Summary&) override {}
   void read(std::uint32_t index, std::int64_t, const metrics::Window&, metrics::Row& row) override {
     if (throws && index == 2) {

@@ -25,7 +25,7 @@ config::Config with_forced_method(config::Config config) {
                                                            {"kprobe", config::Attach::kprobe},
                                                            {"raw_tracepoint", config::Attach::raw_tracepoint}};
   if (const char* method = std::getenv("TACHO_TEST_ATTACH")) {
-    for (config::ProbeSwitch* probe : {&config.probes.socket, &config.probes.poll}) {
+    for (config::ProbeSwitch* probe : {&config.probes.socket, &config.probes.poll, &config.probes.sched}) {
       probe->attach = probe->attach == config::Attach::automatic ? methods.at(method) : probe->attach;
     }
   }

@@ -44,6 +44,7 @@ class Watched {
 
   [[nodiscard]] std::string directory() const { return cgroup_.directory(); }
   [[nodiscard]] const std::string& path() const { return cgroup_.path(); }
+  [[nodiscard]] const Cgroup& cgroup() const { return cgroup_; }
   [[nodiscard]] double value(const std::string& name, Labels labels = {}) const;
   /// Count and sum of a histogram family.
   [[nodiscard]] double observations(const std::string& name, const Labels& labels = {}) const {

@@ -15,6 +15,7 @@
 #include "config/load.h"
 #include "lines.h"
 #include "probes/poll_decode.h"
+#include "probes/sched_decode.h"
 #include "probes/socket_decode.h"
 
 namespace metrics = tacho::metrics;
@@ -42,6 +43,7 @@ const std::map<std::string_view, void (*)(metrics::Row&)> kEmptyRows{
      [](metrics::Row& row) {
        probes::decode(probes::PollSnapshot{}, 0, metrics::Window(std::chrono::seconds(10)), row);
      }},
+    {"sched", [](metrics::Row& row) { probes::decode({}, probes::SchedTotals{}, probes::CpuAllowance{}, row); }},
 };
 
 std::string_view without_total(std::string_view name) {

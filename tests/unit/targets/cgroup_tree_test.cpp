@@ -71,6 +71,16 @@ TEST_CASE("without a v2 mount the error says what was read and what to do") {
   CHECK_FALSE(targets::find_cgroup_mount("/nonexistent/mountinfo"));
 }
 
+TEST_CASE("a controller's own hierarchy is found by its option, whatever the mount is called") {
+  const TempTree tree;
+  const std::string hybrid = tree.file("hybrid", kHybrid);
+  CHECK(targets::find_controller_mount(hybrid, "cpu") == "/sys/fs/cgroup/cpu,cpuacct");
+  CHECK(targets::find_controller_mount(hybrid, "cpuset").empty());
+  CHECK(targets::find_controller_mount(tree.file("v2", kUnified), "cpu").empty());
+  const std::string part = tree.file("part", "33 30 0:29 /docker/abc /cpu rw - cgroup cgroup rw,cpu\n");
+  CHECK(targets::find_controller_mount(part, "cpu").empty());
+}
+
 TEST_CASE("a device that is called cgroup2 is not the file system") {
   CHECK_FALSE(found_in("31 28 0:27 / /x rw - ext4 cgroup2 rw\n"));
 }

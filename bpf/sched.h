@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What the sched probe's programs share with user space. */
+#pragma once
+
+#include "lib/histogram.h"
+#include "lib/presence.h"
+
+#include <linux/types.h>
+
+/* What a thread does. It is in exactly one state from its first wake-up to its last switch. */
+enum thread_state {
+	TACHO_THREAD_RUNNING,
+	TACHO_THREAD_RUNNABLE, /* waits for a CPU: woken, or preempted */
+	TACHO_THREAD_SLEEPING, /* TASK_INTERRUPTIBLE */
+	TACHO_THREAD_BLOCKED,  /* any other sleep */
+	TACHO_THREAD_IOWAIT,   /* the part of it that the kernel flags as waiting for I/O */
+	TACHO_THREAD_STATES,
+};
+
+/* Numbers of system calls are below this. */
+#define TACHO_SYSCALLS 512
+/* System calls that off-CPU time is told apart by; `none` (page faults) and `other` are the first two. */
+#define TACHO_OFFCPU_CALLS 36
+#define TACHO_OFFCPU_NONE 0
+#define TACHO_OFFCPU_OTHER 1
+
+/* CPUs that affinity is known of: the first 256. */
+#define TACHO_AFFINITY_WORDS 4
+/* Affinity is gathered for 2^33 ns (8.6 s) at a time. */
+#define TACHO_AFFINITY_SHIFT 33
+
+/* CPUs that threads seen in one period may run on. */
+struct sched_affinity {
+	__u64 period;
+	__u64 cpus[TACHO_AFFINITY_WORDS];
+};
+
+/*
+ * One shard of a target's block (lib/accumulate.bpf.h). `begin` and `end` bracket a change of `states` and
+ * `calls`, as in struct socket_moments. Every thread off CPU (sleeping, blocked, iowait) is in `calls`, too.
+ */
+struct sched_shard {
+	__u64 begin;
+	struct presence states[TACHO_THREAD_STATES];
+	__u64 end;
+	struct presence calls[TACHO_OFFCPU_CALLS];
+	struct duration_histogram runqueue_delay;
+	struct sched_affinity affinity[2]; /* by period modulo 2 */
+};

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "bpf/sched.h"
+
+// What CPUs a cgroup may use, as the files of the controllers `cpu` and `cpuset` tell (Linux,
+// Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/cpusets.rst; scheduler/sched-bwc.rst).
+
+namespace tacho::probes {
+
+/// Mounts of the hierarchies; a controller is either in a v1 hierarchy of its own or in v2.
+struct CpuHierarchies {
+  std::string v2;         ///< or the one hierarchy of v1 whose paths name the cgroups
+  std::string cpu_v1;     ///< empty: the controller is in v2
+  std::string cpuset_v1;  ///< the same
+};
+
+/// What a target may use and could not.
+struct CpuAllowance {
+  double cores = 0;  ///< CPUs, or a fraction of one; 0: not known yet
+  std::uint64_t throttled_ns = 0;
+};
+
+/// A set of CPUs by number, 64 a word.
+using CpuSet = std::array<std::uint64_t, TACHO_AFFINITY_WORDS>;
+std::size_t count(const CpuSet& cpus);
+
+/// CPUs that `cpu.max` allows: "QUOTA PERIOD" in µs. Nothing if it says "max" or is no such file.
+std::optional<double> parse_cpu_max(std::string_view text);
+/// The same of `cpu.cfs_quota_us` (−1: no quota) and `cpu.cfs_period_us`.
+std::optional<double> parse_cfs_quota(std::string_view quota, std::string_view period);
+/// How many CPUs a list such as "0-3,8" names; nothing if it is empty or no list.
+std::optional<std::size_t> parse_cpu_list(std::string_view text);
+/// `throttled_usec` of v2's `cpu.stat` or `throttled_time` (ns) of v1's, in ns; nothing without the controller.
+std::optional<std::uint64_t> parse_throttled(std::string_view cpu_stat);
+
+/// CPUs that the cgroup's quotas and cpuset leave, those of its ancestors included. Where a hierarchy does not have the
+/// path, the nearest ancestor that it has counts: that is where systemd keeps the processes.
+/// @param path of the cgroup below the mounts, "/" the root
+/// @return nothing if there is no limit
+std::optional<double> cgroup_cpu_limit(const CpuHierarchies& hierarchies, std::string_view path);
+
+/// Time that the cgroup itself was throttled so far, in ns; nothing if it has no such file.
+std::optional<std::uint64_t> cgroup_throttled(const CpuHierarchies& hierarchies, std::string_view path);
+
+/// The limits of one target, read again now and then.
+class CpuLimits {
+ public:
+  /// @param path of the target's cgroup; empty: it has none of its own
+  void locate(std::string_view path);
+
+  /// Reads what is due: limits every ten seconds, time throttled each time if the cgroup has a quota.
+  /// @param threads CPUs that the target's threads may run on; none: not known
+  void update(const CpuHierarchies& hierarchies, const CpuSet& threads, std::int64_t now_ns);
+
+  [[nodiscard]] const CpuAllowance& allowance() const { return allowance_; }
+
+ private:
+  void read_throttled(const CpuHierarchies& hierarchies);
+
+  std::string path_;
+  CpuAllowance allowance_;
+  std::optional<double> limit_;
+  bool has_quota_ = false;
+  std::size_t online_ = 0;
+  std::size_t threads_ = 0;                 ///< CPUs that threads may run on; 0: not known
+  std::optional<std::uint64_t> throttled_;  ///< as the cgroup told last
+  std::int64_t next_ns_ = 0;
+};
+
+}  // namespace tacho::probes

@@ -1,0 +1,162 @@
+#include "probes/sched.h"
+
+#include <bpf/sched.skel.h>
+#include <bpf/sched_basic.skel.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <vector>
+
+#include "kernel/iterator.h"
+#include "kernel/kernel_types.h"
+#include "probes/histogram_decode.h"
+#include "probes/load.h"
+#include "probes/sched_decode.h"
+#include "probes/target_blocks.h"
+
+namespace tacho::probes {
+namespace {
+
+using kernel::Alternative;
+using kernel::Hook;
+
+constexpr std::array<std::string_view, 3> kThreads{"sched_woken_first", "sched_woken", "sched_switched"};
+constexpr std::array<std::string_view, 3> kRaw{"sched_raw_woken_first", "sched_raw_woken", "sched_raw_switched"};
+constexpr std::array<std::string_view, 1> kOlder{"sched_adopt"};
+
+constexpr std::array kThreadWays{Alternative{"tp_btf", kThreads}};
+constexpr std::array kBasicThreadWays{Alternative{"tp_btf", kThreads}, Alternative{"raw_tracepoint", kRaw}};
+constexpr std::array kOlderWays{Alternative{"iterator", kOlder}};
+
+constexpr std::array kHooks{Hook{"threads", kThreadWays}, Hook{"older_threads", kOlderWays}};
+constexpr std::array kBasicHooks{Hook{"threads", kBasicThreadWays}, Hook{"older_threads", kOlderWays}};
+
+constexpr std::array<std::string_view, 1> kBoundedMaps{"sched_blocks"};
+
+class SchedProbe final : public Probe {
+ public:
+  SchedProbe(std::unique_ptr<kernel::BpfObject> object, const Environment& environment)
+      : object_(std::move(object)),
+        blocks_("sched", object_->map("sched_blocks"), sizeof(sched_shard), environment.shards.shards()),
+        hierarchies_(environment.hierarchies),
+        targets_(environment.indices) {}
+
+  [[nodiscard]] std::string_view name() const override { return "sched"; }
+  [[nodiscard]] std::span<const metrics::Family> families() const override { return sched_families(); }
+  [[nodiscard]] const kernel::BpfObject& object() const override { return *object_; }
+  [[nodiscard]] std::span<const std::string_view> bounded_maps() const override { return kBoundedMaps; }
+
+  Result<void> add_target(std::uint32_t index) override {
+    targets_.at(index) = {};
+    return blocks_.add(index);
+  }
+
+  void remove_target(std::uint32_t index) override { blocks_.remove(index); }
+
+  void locate_target(std::uint32_t index, std::string_view cgroup) override {
+    targets_.at(index).limits.locate(cgroup);
+  }
+
+  Result<void> flush() override { return blocks_.flush(); }
+
+  Result<void> adopt() override {
+    const bpf_program* program = object_->program("sched_adopt");
+    return program != nullptr ? kernel::run_iterator(program)
+                              : fail("threads that sleep since before tacho are not known until they wake");
+  }
+
+  void sample(std::uint32_t /*index*/, std::int64_t /*now_ns*/, metrics::WindowSample& /*sample*/) override {}
+
+  void count(std::uint32_t index, std::int64_t now_ns, Activity& activity) override {
+    const State& target = update(index, now_ns);
+    activity.running_ns = target.totals.state_ns[TACHO_THREAD_RUNNING];
+    activity.runnable_ns = target.totals.state_ns[TACHO_THREAD_RUNNABLE];
+    activity.cpu = target.limits.allowance();
+  }
+
+  void summarize(std::uint32_t /*index*/, Summary& /*summary*/) override {}
+
+  void read(std::uint32_t index, std::int64_t now_ns, const metrics::Window& /*window*/, metrics::Row& row) override {
+    const State& target = update(index, now_ns);
+    metrics::Histogram delay;
+    for (const sched_shard* shard : shards_of(index)) {
+      add_histogram(delay, shard->runqueue_delay);
+    }
+    decode(delay, target.totals, target.limits.allowance(), row);
+  }
+
+ private:
+  /// What user space keeps about a target.
+  struct State {
+    SchedTotals totals;
+    CpuLimits limits;
+  };
+
+  static std::int64_t clock_ns() {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  }
+
+  [[nodiscard]] std::vector<const sched_shard*> shards_of(std::uint32_t index) const {
+    std::vector<const sched_shard*> shards;
+    for (std::uint32_t i = 0; i < blocks_.shards(); ++i) {
+      if (const auto* shard = blocks_.shard<sched_shard>(index, i)) {
+        shards.push_back(shard);
+      }
+    }
+    return shards;
+  }
+
+  const State& update(std::uint32_t index, std::int64_t now_ns) {
+    State& target = targets_.at(index);
+    const auto shards = shards_of(index);
+    target.totals.raise(read_times(shards, clock_ns));
+    CpuSet cpus{};
+    for (const sched_shard* shard : shards) {
+      add_affinity(cpus, *shard, now_ns);
+    }
+    target.limits.update(hierarchies_, cpus, now_ns);
+    return target;
+  }
+
+  std::unique_ptr<kernel::BpfObject> object_;
+  TargetBlocks blocks_;
+  CpuHierarchies hierarchies_;
+  std::vector<State> targets_;  // by index
+};
+
+/// Whether storage of tasks can be made under a run queue's lock: it has had an allocator of its own for that since
+/// Linux 6.4 (08a7ce384e33); before, asking for memory could wake a thread of the kernel and lock up.
+bool has_safe_task_storage(const std::string& btf_path) {
+  return kernel::has_member("bpf_local_storage_map", "selem_ma", btf_path) ||
+         kernel::has_member("bpf_local_storage_map", "use_kmalloc_nolock", btf_path);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Probe>> load_sched_probe(const config::Config& config, const Environment& environment) {
+  std::vector<kernel::Variant> variants;
+  if (has_safe_task_storage(environment.btf_path)) {
+    variants.push_back({"task_storage", kernel::source_of("sched", sched_bpf__elf_bytes), kHooks});
+  }
+  variants.push_back({"hash", kernel::source_of("sched", sched_basic_bpf__elf_bytes), kBasicHooks});
+  const auto online = static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  auto object =
+      load_object(variants, config.probes.sched, environment, [&](kernel::ObjectSetup& setup) -> Result<void> {
+        if (auto done = setup.set_constant("call_slots", call_slots()); !done) {
+          return done;
+        }
+        if (auto done = setup.set_constant("cpus_online", online); !done) {
+          return done;
+        }
+        return set_up_blocks(setup, "sched_blocks", sizeof(sched_shard), environment);
+      });
+  if (!object) {
+    return std::unexpected(object.error());
+  }
+  return std::make_unique<SchedProbe>(std::move(*object), environment);
+}
+
+}  // namespace tacho::probes

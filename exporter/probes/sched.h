@@ -1,0 +1,12 @@
+#pragma once
+
+#include <memory>
+
+#include "probes/probe.h"
+
+namespace tacho::probes {
+
+/// What threads do: running, runnable, off CPU and in which system call (bpf/sched.bpf.c); what CPUs they may use.
+Result<std::unique_ptr<Probe>> load_sched_probe(const config::Config& config, const Environment& environment);
+
+}  // namespace tacho::probes

@@ -1,0 +1,241 @@
+#include "probes/sched_decode.h"
+
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "probes/bracket.h"
+#include "probes/histogram_decode.h"
+
+// arm64 has only their successors.
+#ifndef SYS_epoll_wait
+#define SYS_epoll_wait (-1)
+#endif
+#ifndef SYS_poll
+#define SYS_poll (-1)
+#endif
+#ifndef SYS_select
+#define SYS_select (-1)
+#endif
+#ifndef SYS_vfork
+#define SYS_vfork (-1)
+#endif
+
+namespace tacho::probes {
+namespace {
+
+using metrics::Family;
+using metrics::Type;
+using metrics::Value;
+
+constexpr std::array<std::string_view, TACHO_THREAD_STATES> kStates{"running", "runnable", "sleeping", "blocked",
+                                                                    "iowait"};
+
+struct Call {
+  std::string_view name;
+  int number;
+};
+
+/// By slot, from the second on.
+constexpr std::array kCalls{
+    Call{"epoll_wait", SYS_epoll_wait},
+    Call{"epoll_pwait", SYS_epoll_pwait},
+    Call{"epoll_pwait2", SYS_epoll_pwait2},
+    Call{"poll", SYS_poll},
+    Call{"ppoll", SYS_ppoll},
+    Call{"select", SYS_select},
+    Call{"pselect6", SYS_pselect6},
+    Call{"futex", SYS_futex},
+    Call{"read", SYS_read},
+    Call{"readv", SYS_readv},
+    Call{"recvfrom", SYS_recvfrom},
+    Call{"recvmsg", SYS_recvmsg},
+    Call{"write", SYS_write},
+    Call{"writev", SYS_writev},
+    Call{"sendto", SYS_sendto},
+    Call{"sendmsg", SYS_sendmsg},
+    Call{"sendfile", SYS_sendfile},
+    Call{"accept", SYS_accept},
+    Call{"accept4", SYS_accept4},
+    Call{"connect", SYS_connect},
+    Call{"nanosleep", SYS_nanosleep},
+    Call{"clock_nanosleep", SYS_clock_nanosleep},
+    Call{"restart_syscall", SYS_restart_syscall},
+    Call{"rt_sigtimedwait", SYS_rt_sigtimedwait},
+    Call{"pread64", SYS_pread64},
+    Call{"pwrite64", SYS_pwrite64},
+    Call{"fsync", SYS_fsync},
+    Call{"fdatasync", SYS_fdatasync},
+    Call{"openat", SYS_openat},
+    Call{"fcntl", SYS_fcntl},
+    Call{"flock", SYS_flock},
+    Call{"io_uring_enter", SYS_io_uring_enter},
+    Call{"wait4", SYS_wait4},
+    Call{"vfork", SYS_vfork},
+};
+constexpr std::size_t kFirstCall = TACHO_OFFCPU_OTHER + 1;
+static_assert(kCalls.size() + kFirstCall == TACHO_OFFCPU_CALLS);
+
+constexpr auto kCallNames = [] {
+  std::array<std::string_view, TACHO_OFFCPU_CALLS> names;
+  names[TACHO_OFFCPU_NONE] = "none";
+  names[TACHO_OFFCPU_OTHER] = "other";
+  for (std::size_t i = 0; i < kCalls.size(); ++i) {
+    names.at(kFirstCall + i) = kCalls.at(i).name;
+  }
+  return names;
+}();
+
+constexpr std::array kFamilies{
+    Family{"tacho_thread_state_seconds_total", Type::counter, "seconds",
+           "Thread time by what the thread did, what is under way included. running: on a CPU; runnable: waiting for a "
+           "CPU; sleeping: interruptible sleep; iowait: any other sleep that the kernel flags as waiting for I/O; "
+           "blocked: the rest.",
+           "state", kStates},
+    Family{"tacho_offcpu_seconds_total", Type::counter, "seconds",
+           "Thread time off CPU (sleeping, blocked, iowait) by the system call that the thread was in, what is under "
+           "way included. none: in no system call (page faults); other: in one that has no series of its own.",
+           "syscall", kCallNames},
+    Family{"tacho_runqueue_delay_seconds",
+           Type::histogram,
+           "seconds",
+           "Time that a thread waited for a CPU before it ran: since it was woken, or since it was preempted.",
+           "",
+           {}},
+    Family{
+        "tacho_cpu_throttled_seconds_total",
+        Type::counter,
+        "seconds",
+        "Time that the target's cgroup was kept from running by its CPU quota, over all CPUs (cpu.stat); 0 without a "
+        "cgroup of its own.",
+        "",
+        {}},
+    Family{"tacho_cpu_limit_cores",
+           Type::gauge,
+           "",
+           "CPUs that the target may use: the least of those that are online, of the quotas and the cpuset of its "
+           "cgroup and those above it, and of the CPUs that its threads are allowed to run on.",
+           "",
+           {}},
+};
+
+}  // namespace
+
+std::array<std::uint8_t, TACHO_SYSCALLS> call_slots() {
+  std::array<std::uint8_t, TACHO_SYSCALLS> slots{};
+  slots.fill(TACHO_OFFCPU_OTHER);
+  for (std::size_t i = 0; i < kCalls.size(); ++i) {
+    if (std::cmp_less(kCalls.at(i).number, slots.size()) && kCalls.at(i).number >= 0) {
+      slots.at(static_cast<std::size_t>(kCalls.at(i).number)) = static_cast<std::uint8_t>(kFirstCall + i);
+    }
+  }
+  return slots;
+}
+
+std::span<const Family> sched_families() {
+  return kFamilies;
+}
+
+namespace {
+
+constexpr int kTries = 64;
+constexpr int kTriesAtOnce = 16;
+
+/// What a program may be changing.
+void add(SchedTimes& sum, const sched_shard& shard) {
+  for (std::size_t i = 0; i < sum.states.size(); ++i) {
+    sum.states[i] += load(shard.states[i]);
+  }
+  for (std::size_t i = 0; i < sum.calls.size(); ++i) {
+    sum.calls[i] += load(shard.calls[i]);
+  }
+}
+
+void add(SchedTimes& sum, const SchedTimes& other) {
+  for (std::size_t i = 0; i < sum.states.size(); ++i) {
+    sum.states[i] += other.states[i];
+  }
+  for (std::size_t i = 0; i < sum.calls.size(); ++i) {
+    sum.calls[i] += other.calls[i];
+  }
+}
+
+template <class Member>
+std::uint64_t total(std::span<const sched_shard* const> shards, Member member) {
+  std::uint64_t sum = 0;
+  for (const sched_shard* shard : shards) {
+    sum += load(shard->*member);
+  }
+  return sum;
+}
+
+}  // namespace
+
+SchedTimes read_times(std::span<const sched_shard* const> shards, std::int64_t (*clock)()) {
+  for (int i = 1; i <= kTries; ++i) {
+    const std::uint64_t ended = total(shards, &sched_shard::end);
+    SchedTimes times;
+    times.now_ns = clock();
+    for (const sched_shard* shard : shards) {
+      add(times, *shard);
+    }
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    // Both only grow, and no shard's end is ahead of its beginning: equal sums are equal everywhere.
+    if (total(shards, &sched_shard::begin) == ended) {
+      return times;
+    }
+    if (i % kTriesAtOnce == 0) {
+      ::sched_yield();
+    }
+  }
+  SchedTimes times;
+  times.now_ns = clock();
+  for (const sched_shard* shard : shards) {
+    const auto copy = [shard] {
+      SchedTimes inside;
+      add(inside, *shard);
+      return inside;
+    };
+    add(times, read_bracketed(shard->begin, shard->end, copy, &times.in_step));
+  }
+  return times;
+}
+
+void add_affinity(CpuSet& cpus, const sched_shard& shard, std::int64_t now_ns) {
+  const std::uint64_t period = static_cast<std::uint64_t>(now_ns) >> TACHO_AFFINITY_SHIFT;
+  for (const sched_affinity& affinity : shard.affinity) {
+    if (load(affinity.period) + 1 < period) {
+      continue;
+    }
+    for (std::size_t i = 0; i < cpus.size(); ++i) {
+      cpus[i] |= load(affinity.cpus[i]);
+    }
+  }
+}
+
+void SchedTotals::raise(const SchedTimes& times) {
+  if (!times.in_step) {
+    return;
+  }
+  for (std::size_t i = 0; i < state_ns.size(); ++i) {
+    state_ns[i] = std::max(state_ns[i], times.states[i].total_ns(times.now_ns));
+  }
+  for (std::size_t i = 0; i < offcpu_ns.size(); ++i) {
+    offcpu_ns[i] = std::max(offcpu_ns[i], times.calls[i].total_ns(times.now_ns));
+  }
+}
+
+void decode(const metrics::Histogram& runqueue_delay, const SchedTotals& totals, const CpuAllowance& allowance,
+            metrics::Row& row) {
+  const auto seconds = [&row](std::uint64_t ns) {
+    row.values.push_back(Value::nanoseconds(static_cast<std::int64_t>(ns)));
+  };
+  std::ranges::for_each(totals.state_ns, seconds);
+  std::ranges::for_each(totals.offcpu_ns, seconds);
+  row.histograms.push_back(runqueue_delay);
+  seconds(allowance.throttled_ns);
+  row.values.push_back(Value::number(allowance.cores));
+}
+
+}  // namespace tacho::probes

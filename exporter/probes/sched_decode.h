@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "bpf/sched.h"
+#include "metrics/family.h"
+#include "metrics/value.h"
+#include "probes/cpu_limits.h"
+#include "probes/presence.h"
+
+namespace tacho::probes {
+
+/// Where the programs count the threads that are off CPU in a system call, by its number on this architecture
+/// (sched.bpf.c, call_slots).
+std::array<std::uint8_t, TACHO_SYSCALLS> call_slots();
+
+/// The parts of a target's sched block that must fit together; sums over shards.
+struct SchedTimes {
+  std::array<Presence, TACHO_THREAD_STATES> states;
+  std::array<Presence, TACHO_OFFCPU_CALLS> calls;
+  std::int64_t now_ns = 0;  ///< when it was so
+  bool in_step = true;  ///< false: a thread may be counted without its time, and a total is off by the machine's uptime
+};
+
+/// All shards at one time. A thread may leave a state on one CPU and enter the next on another, so a reader that is
+/// interrupted between two shards would see it in both or none for that long; such a read is done again. If there is no
+/// undisturbed time, every shard by itself is in step.
+/// @param clock CLOCK_MONOTONIC in ns, as the programs use it
+SchedTimes read_times(std::span<const sched_shard* const> shards, std::int64_t (*clock)());
+
+/// Adds the CPUs that threads seen since the period before this one may run on.
+/// @param now_ns as the programs' clock
+void add_affinity(CpuSet& cpus, const sched_shard& shard, std::int64_t now_ns);
+
+/// Thread time as it is exported: it never falls.
+struct SchedTotals {
+  std::array<std::uint64_t, TACHO_THREAD_STATES> state_ns{};
+  std::array<std::uint64_t, TACHO_OFFCPU_CALLS> offcpu_ns{};
+
+  /// The clock of a program on another CPU may be a little ahead of ours: a counter must not step back for that. And it
+  /// must not leap for a torn read, since it could never come back.
+  void raise(const SchedTimes& times);
+};
+
+std::span<const metrics::Family> sched_families();
+
+/// Values of sched_families().
+void decode(const metrics::Histogram& runqueue_delay, const SchedTotals& totals, const CpuAllowance& allowance,
+            metrics::Row& row);
+
+}  // namespace tacho::probes
