@@ -92,6 +92,7 @@ json row_json(const scrape::TableRow& row, std::size_t peers) {
                  {"labels", std::move(labels)},
                  {"live", summary.live},
                  {"last_rate", number(row.last.rate)},
+                 {"saturation", number(summary.saturation)},
                  {"in_flight", summary.counts.in_flight},
                  {"connections", summary.counts.server_connections},
                  {"conditions", summary.conditions},

@@ -4,6 +4,7 @@
 #include "metrics/exposition.h"
 #include "probes/registry.h"
 #include "scrape/conditions.h"
+#include "scrape/saturation.h"
 #include "scrape/self_families.h"
 
 namespace tacho::scrape {
@@ -21,6 +22,7 @@ std::string metrics_document() {
     text += metrics::metrics_markdown(probe.title, probe.families());
     text += "\n";
   }
+  text += metrics::metrics_markdown("Saturation", saturation_families());
   text += metrics::metrics_markdown("Validity", condition_families());
   text += "\n## About tacho itself\n\n| family | type | labels | meaning |\n|---|---|---|---|\n";
   for (const SelfFamily& family : kSelfFamilies) {

@@ -48,6 +48,7 @@ void Scraper::build_series(Runtime& runtime) const {
   for (const auto& probe : probes_) {
     runtime.series.emplace_back(probe->families(), runtime.target->wanted.labels, *layout_);
   }
+  runtime.series.emplace_back(saturation_families(), runtime.target->wanted.labels, *layout_);
   runtime.series.emplace_back(condition_families(), runtime.target->wanted.labels, *layout_);
 }
 
@@ -70,6 +71,7 @@ Result<void> Scraper::target_added(const targets::Target& target) {
   beginning.time_ns = kernel_now_ns();
   runtime->window.push(beginning);
   runtime->conditions.push(beginning.time_ns, {}, lost());
+  runtime->saturation.push({.time_ns = beginning.time_ns});
   metrics::HistorySample nothing;
   nothing.time_ns = beginning.time_ns;
   runtime->history.push(tick_, nothing);
@@ -140,6 +142,10 @@ void Scraper::sample() {
     }
     runtime->window.push(sample);
     runtime->conditions.push(sample.time_ns, activity.conditions, losses_);
+    runtime->saturation.push({.time_ns = sample.time_ns,
+                              .queue_ns = activity.queue_ns,
+                              .running_ns = activity.running_ns,
+                              .cores = activity.cpu.cores});
     runtime->history.push(tick_, {.time_ns = sample.time_ns,
                                   .duration = activity.duration,
                                   .queue_ns = activity.queue_ns,
@@ -180,7 +186,15 @@ void Scraper::write_probe(std::string& out, std::size_t number, metrics::Format 
   result.seconds = seconds_since(start);
 }
 
-void Scraper::write_conditions(std::string& out, metrics::Format format) {
+void Scraper::write_judgements(std::string& out, metrics::Format format) {
+  metrics::append_header(out, saturation_families().front(), format, window_text());
+  for (const auto& runtime : runtimes_) {
+    if (runtime) {
+      metrics::Row row;
+      row.values.push_back(metrics::Value::number(runtime->saturation.ratio()));
+      runtime->series[probes_.size()].append(out, 0, row);
+    }
+  }
   metrics::append_header(out, condition_families().front(), format, window_text());
   for (const auto& runtime : runtimes_) {
     if (!runtime) {
@@ -221,7 +235,7 @@ std::string Scraper::scrape(metrics::Format format) {
   for (std::size_t i = 0; i < probes_.size(); ++i) {
     write_probe(out, i, format, results_[i]);
   }
-  write_conditions(out, format);
+  write_judgements(out, format);
   write_self(out, format);
   metrics::append_end(out, format);
   last_size_ = out.size();
@@ -243,6 +257,7 @@ void Scraper::reconfigure(const config::Config& config) {
     if (other_window) {
       runtime->window = metrics::Window(window_);
       runtime->conditions = ConditionWatch(window_);
+      runtime->saturation = SaturationWatch(window_);
     }
     build_series(*runtime);
   }

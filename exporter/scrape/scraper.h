@@ -17,6 +17,7 @@
 #include "metrics/window.h"
 #include "probes/probe.h"
 #include "scrape/conditions.h"
+#include "scrape/saturation.h"
 #include "scrape/self_metrics.h"
 #include "scrape/view.h"
 #include "targets/target_table.h"
@@ -73,13 +74,14 @@ class Scraper final : public targets::TargetObserver {
     metrics::History history;
     metrics::Window window;
     ConditionWatch conditions;
-    std::vector<metrics::TargetSeries> series;  // by probe, the conditions last
-    explicit Runtime(std::chrono::nanoseconds length) : window(length), conditions(length) {}
+    SaturationWatch saturation;
+    std::vector<metrics::TargetSeries> series;  // by probe, then saturation and conditions
+    explicit Runtime(std::chrono::nanoseconds length) : window(length), conditions(length), saturation(length) {}
   };
 
   void build_series(Runtime& runtime) const;
   void write_probe(std::string& out, std::size_t number, metrics::Format format, CollectorResult& result);
-  void write_conditions(std::string& out, metrics::Format format);
+  void write_judgements(std::string& out, metrics::Format format);
   void write_self(std::string& out, metrics::Format format);
   void release(bool scraped, targets::Time now);
   [[nodiscard]] std::uint64_t lost() const;

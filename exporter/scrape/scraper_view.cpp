@@ -21,6 +21,7 @@ TargetSummary Scraper::summarize(const Runtime& runtime) const {
   summary.request_rate = runtime.conditions.request_rate();
   summary.observed_rps = runtime.window.observed_rps();
   summary.poll_mean = runtime.window.poll_mean();
+  summary.saturation = runtime.saturation.ratio();
   for (const auto& probe : probes_) {
     probe->summarize(runtime.target->ref.index, summary.counts);
   }
@@ -54,6 +55,8 @@ double Scraper::sort_value(const Runtime& runtime, SortKey key) {
       return runtime.history.recent().p50;
     case SortKey::p99:
       return runtime.history.recent().p99;
+    case SortKey::saturation:
+      return runtime.saturation.ratio();
     case SortKey::queue:
       return runtime.history.recent().queue_share;
     case SortKey::idle:

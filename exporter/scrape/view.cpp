@@ -9,7 +9,8 @@
 namespace tacho::scrape {
 namespace {
 
-constexpr std::array<std::string_view, 7> kSortKeys{"name", "rate", "p50", "p99", "queue", "idle", "conditions"};
+constexpr std::array<std::string_view, 8> kSortKeys{"name",       "rate",  "p50",  "p99",
+                                                    "saturation", "queue", "idle", "conditions"};
 
 char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;

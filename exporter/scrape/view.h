@@ -26,13 +26,14 @@ struct TargetSummary {
   double request_rate = 0;  ///< per second
   double observed_rps = 0;  ///< sends per second
   double poll_mean = 0;     ///< seconds
+  double saturation = 0;    ///< 0 … 1, over the window
   probes::Summary counts;
   std::vector<std::string_view> conditions;  ///< that hold
 };
 
 /// What people who look at targets may sort them by. What cannot be said of a target puts it at the end, ties are in
 /// the order of the labels.
-enum class SortKey : std::uint8_t { name, rate, p50, p99, queue, idle, conditions };
+enum class SortKey : std::uint8_t { name, rate, p50, p99, saturation, queue, idle, conditions };
 
 std::string_view sort_key_name(SortKey key);
 std::optional<SortKey> find_sort_key(std::string_view name);

@@ -26,6 +26,7 @@ Row parse_row(const json& object) {
   row.last = number(object, "last_rate");
   row.p50 = number(object, "p50");
   row.p99 = number(object, "p99");
+  row.saturation = number(object, "saturation");
   row.queue_share = number(object, "queue_share");
   row.idle_share = number(object, "idle_share");
   row.in_flight = object.at("in_flight").get<std::uint64_t>();

@@ -18,6 +18,7 @@ struct Row {
   double last = 0;                ///< the same, of the last second
   double p50 = kUnknown;          ///< seconds
   double p99 = kUnknown;          ///< seconds
+  double saturation = kUnknown;   ///< 0 … 1
   double queue_share = kUnknown;  ///< 0 … 1
   double idle_share = kUnknown;   ///< 0 … 1
   std::uint64_t in_flight = 0;

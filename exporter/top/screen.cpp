@@ -22,7 +22,8 @@ constexpr int kFirstRow = 3;
 constexpr int kFooterRows = 1;
 constexpr short kWarning = 1;
 constexpr std::string_view kHelp =
-    "q quit  / filter  n name  r rate  5 p50  9 p99  w queued  i idle  c conditions  R reverse  space pause";
+    "q quit  / filter  n name  r rate  5 p50  9 p99  s saturation  w queued  i idle  c conditions  R reverse  space "
+    "pause";
 
 bool knows_utf8() {
   return std::string_view(::nl_langinfo(CODESET)) == "UTF-8";

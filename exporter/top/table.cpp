@@ -47,18 +47,31 @@ struct Column {
   int rank = 0;  ///< what is left out first has the highest
 };
 
-enum ColumnNumber : std::uint8_t { name, rate, trend, p50, p99, queued, idle, in_flight, calls, conditions };
+enum ColumnNumber : std::uint8_t {
+  name,
+  rate,
+  trend,
+  p50,
+  p99,
+  saturation,
+  queued,
+  idle,
+  in_flight,
+  calls,
+  conditions
+};
 
 constexpr std::array kColumns{Column{"TARGET", SortKey::name, kLeastName, false, 0},
                               Column{"REQ/s", SortKey::rate, 9, true, 0},
-                              Column{"LAST MINUTE", std::nullopt, 16, false, 8},
-                              Column{"p50", SortKey::p50, 8, true, 3},
+                              Column{"LAST MINUTE", std::nullopt, 16, false, 9},
+                              Column{"p50", SortKey::p50, 8, true, 4},
                               Column{"p99", SortKey::p99, 8, true, 1},
-                              Column{"QUEUED", SortKey::queue, 7, true, 4},
-                              Column{"IDLE", SortKey::idle, 6, true, 5},
-                              Column{"IN FLIGHT", std::nullopt, 9, true, 6},
-                              Column{"CALLS TO", std::nullopt, 22, false, 7},
-                              Column{"CONDITIONS", SortKey::conditions, 14, false, 2}};
+                              Column{"SAT", SortKey::saturation, 6, true, 2},
+                              Column{"QUEUED", SortKey::queue, 7, true, 5},
+                              Column{"IDLE", SortKey::idle, 6, true, 6},
+                              Column{"IN FLIGHT", std::nullopt, 9, true, 7},
+                              Column{"CALLS TO", std::nullopt, 22, false, 8},
+                              Column{"CONDITIONS", SortKey::conditions, 14, false, 3}};
 
 std::string cell(const Row& row, std::size_t column, const Trends* trends) {
   switch (column) {
@@ -72,6 +85,8 @@ std::string cell(const Row& row, std::size_t column, const Trends* trends) {
       return format_time(row.p50);
     case ColumnNumber::p99:
       return format_time(row.p99);
+    case ColumnNumber::saturation:
+      return format_share(row.saturation);
     case ColumnNumber::queued:
       return format_share(row.queue_share);
     case ColumnNumber::idle:

@@ -163,10 +163,10 @@ class Session {
   }
 
   void press_column(int key) {
-    constexpr std::array kKeys{std::pair{'n', SortKey::name},      std::pair{'r', SortKey::rate},
-                               std::pair{'5', SortKey::p50},       std::pair{'9', SortKey::p99},
-                               std::pair{'w', SortKey::queue},     std::pair{'i', SortKey::idle},
-                               std::pair{'c', SortKey::conditions}};
+    constexpr std::array kKeys{std::pair{'n', SortKey::name},       std::pair{'r', SortKey::rate},
+                               std::pair{'5', SortKey::p50},        std::pair{'9', SortKey::p99},
+                               std::pair{'s', SortKey::saturation}, std::pair{'w', SortKey::queue},
+                               std::pair{'i', SortKey::idle},       std::pair{'c', SortKey::conditions}};
     for (const auto& [name, column] : kKeys) {
       if (key == name) {
         sort_by(column);

@@ -140,8 +140,8 @@ local busiest = {
     }),
     panels.timeseries({
       title: 'Most saturated targets',
-      shows: 'tacho_saturation_ratio, or where that is not exported the share of time that serving threads do not wait in epoll, poll or select.',
-      beware: 'for servers that keep idle threads in a pool (it reads too low) and for those that wait for a lock or a disk (it reads as busy). Targets that poll without waiting, or never poll, are left out.',
+      shows: 'tacho_saturation_ratio: the larger one of the share of its CPUs that the target runs on, and of the utilisation at which an M/M/1 queue is as long as the queue of its requests that are not read yet. 0 is idle, 1 is saturated.',
+      beware: 'for requests that queue inside of the server (the condition multiplexed, or a server that reads before it can work), and where CPUs are busy with something else than requests.',
       unit: 'percentunit',
       max: 1,
       queries: [panels.query(top(each.saturation), legend)],

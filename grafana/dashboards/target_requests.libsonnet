@@ -42,8 +42,8 @@ function(selection)
       }),
       panels.timeseries({
         title: 'Saturation',
-        shows: 'tacho_saturation_ratio, or where that is not exported the share of time that serving threads do not wait in epoll, poll or select. 0 is idle, 1 is no time left.',
-        beware: 'under the conditions busy_polling and no_poll (nothing is shown then), for pools with more threads than work, and for threads that are blocked elsewhere: they count as busy.',
+        shows: 'tacho_saturation_ratio: the larger one of the share of its CPUs that the target runs on, and of the utilisation at which an M/M/1 queue is as long as the queue of its requests that are not read yet. 0 is idle, 1 is saturated.',
+        beware: 'for requests that queue inside of the server (the condition multiplexed, or a server that reads before it can work), and where CPUs are busy with something else than requests.',
         unit: 'percentunit',
         max: 1,
         queries: [panels.query(s.saturation, 'saturation')],

@@ -36,19 +36,8 @@
         s.rate('tacho_idle_seconds_total'),
         'sum by (%s) (avg_over_time(tacho_threads%s[%s]))' % [all, sel(''), range]
       ),
-    // tacho's own ratio where it is exported; else what is not idle, unless polling says nothing about idleness.
-    saturation::
-      |||
-        avg by (%(by)s) (avg_over_time(tacho_saturation_ratio%(all)s[%(range)s]))
-        or clamp(1 - %(idle)s, 0, 1)
-          unless max by (%(by)s) (tacho_target_condition%(invalid)s) == 1
-      ||| % {
-        by: all,
-        all: sel(''),
-        range: range,
-        idle: s.idleShare,
-        invalid: sel('condition=~"busy_polling|no_poll"'),
-      },
+    // Of several targets together: their mean.
+    saturation:: 'avg by (%s) (avg_over_time(tacho_saturation_ratio%s[%s]))' % [all, sel(''), range],
     // Variance of the intervals between operations (eq. 2 of the ISPASS paper), from the counters.
     variance(direction)::
       local more = 'direction="%s"' % direction;

@@ -25,8 +25,8 @@
         instance_target:tacho_saturation:ratio5m{%(selector)s} > %(saturation)g
         and instance_target:tacho_requests:rate5m{%(selector)s} > %(minimumRate)g
       |||,
-      'A server has no time left.',
-      target + ' has been busy {{ $value | humanizePercentage }} of its time for 15 minutes; more load will queue.',
+      'A server is saturated.',
+      target + ' has been {{ $value | humanizePercentage }} saturated for 15 minutes; more load will queue.',
     ),
     alert(
       'TachoQueueingDominates',

@@ -33,12 +33,7 @@
             rate(tacho_idle_seconds_total{%(selector)s}[5m])
               / (avg_over_time(tacho_threads{%(selector)s}[5m]) > 0)
           |||),
-          // tacho's own ratio where it is exported; else what is not idle, unless polling says nothing about idleness.
-          rule('tacho_saturation:ratio5m', |||
-            avg_over_time(tacho_saturation_ratio{%(selector)s}[5m])
-            or clamp(1 - instance_target:tacho_idle_per_threads:ratio_rate5m{%(selector)s}, 0, 1)
-              unless max without (condition) (tacho_target_condition{%(selector)s, condition=~"busy_polling|no_poll"}) == 1
-          |||),
+          rule('tacho_saturation:ratio5m', 'avg_over_time(tacho_saturation_ratio{%(selector)s}[5m])'),
         ],
       },
     ],

@@ -123,7 +123,7 @@ export class Detail {
     setText(this.labels, labelText(row) + (row.live ? "" : " (ended)"));
     this.now.show({
       "Requests/s": formatNumber(row.rate), p50: formatTime(row.p50), p99: formatTime(row.p99),
-      Queued: formatShare(row.queue_share), Idle: formatShare(row.idle_share), "In flight": formatNumber(row.in_flight),
+      Saturation: formatShare(row.saturation), Queued: formatShare(row.queue_share), Idle: formatShare(row.idle_share), "In flight": formatNumber(row.in_flight),
       Connections: formatNumber(row.connections), Answered: formatNumber(data.requests),
     });
     this.more.show({

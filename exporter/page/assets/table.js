@@ -11,6 +11,7 @@ const COLUMNS = [
   { title: "Last 2 min" },
   { key: "p50", title: "p50", hint: "Median of the durations: arrival of a request to the first byte of its reply", descending: true },
   { key: "p99", title: "p99", hint: "99 % of the durations are shorter", descending: true },
+  { key: "saturation", title: "Saturation", hint: "0 idle, 100 % saturated: the CPUs in use, or a queue of requests before the first read", descending: true },
   { key: "queue", title: "Queued", hint: "Share of the durations spent before the server's first read", descending: true },
   { key: "idle", title: "Idle", hint: "Share of the polling threads' time spent waiting for work", descending: false },
   { title: "Calls to" },
@@ -29,6 +30,7 @@ class Row {
     this.spark = new Sparkline(Rates.POINTS);
     this.p50 = cell("number", "p50");
     this.p99 = cell("number", "p99");
+    this.saturation = cell("number share saturation", "Saturation");
     this.queue = cell("number share", "Queued");
     this.idle = cell("number share idle", "Idle");
     this.calls = cell("calls", "Calls to");
@@ -37,7 +39,7 @@ class Row {
     chart.append(this.spark.element);
     this.element = make("tr", { role: "row" },
       make("th", { role: "rowheader", scope: "row" }, this.link, this.labels),
-      this.rate, chart, this.p50, this.p99, this.queue, this.idle, this.calls, this.conditions);
+      this.rate, chart, this.p50, this.p99, this.saturation, this.queue, this.idle, this.calls, this.conditions);
   }
 
   show(row, points) {
@@ -47,7 +49,7 @@ class Row {
     this.spark.draw(points);
     setText(this.p50, formatTime(row.p50));
     setText(this.p99, formatTime(row.p99));
-    for (const [element, share] of [[this.queue, row.queue_share], [this.idle, row.idle_share]]) {
+    for (const [element, share] of [[this.saturation, row.saturation], [this.queue, row.queue_share], [this.idle, row.idle_share]]) {
       setText(element, formatShare(share));
       element.style.setProperty("--share", share ?? 0);
     }
