@@ -27,14 +27,14 @@ const volatile __u32 cpus_online = 1;
 
 struct sched_state {
 	u64 since;	 /* when `state` began */
-	u64 owner;	 /* cgroup id or thread group that `target` was found by */
+	u64 cgroups;	 /* address of the set of cgroups it was in when `target` was found */
 	u64 affinity_at; /* when its affinity was looked at */
 	u64 adopted;	 /* who made this: a walk over the tasks at this time; 0: the scheduler's events */
 	struct target_ref target;
 	u32 generation; /* of the look-up maps when it was found */
 	u8 state;	/* NO_STATE: not among the threads of `target` */
 	u8 call;	/* slot of the system call in which it is off CPU */
-	bool owned_by_process;
+	bool watched;	/* it belongs to `target`; else to none */
 };
 
 #ifdef TACHO_BASIC
@@ -175,20 +175,19 @@ static __always_inline void forget_thread(struct sched_state *st)
 	add(&sums->end, 1);
 }
 
-/* Whose the thread is; false: nobody's. */
-static __always_inline bool find_owner(struct sched_state *st, const struct target_rules *rules, u64 cgroup,
-				       u32 tgid)
+/* Whose the thread is. */
+static __always_inline void find_owner(struct sched_state *st, struct task_struct *task,
+				       const struct target_rules *rules, u64 cgroup)
 {
-	struct target_ref *found = find_target(rules, cgroup, tgid);
+	struct target_ref *found;
 
-	if (!found)
-		return false;
-	st->target = *found;
+	/* Both before the look-up: what changes meanwhile is seen the next time. */
 	st->generation = rules->generation;
-	st->owned_by_process =
-	    !cgroup_may_be_watched(rules, cgroup) || !bpf_map_lookup_elem(&cgroup_targets, &cgroup);
-	st->owner = st->owned_by_process ? tgid : cgroup;
-	return true;
+	st->cgroups = (u64)FIELD(task, cgroups);
+	found = find_target(rules, cgroup, FIELD(task, tgid));
+	st->watched = found;
+	if (found)
+		st->target = *found;
 }
 
 /* Charges the thread to the target that it belongs to now; NULL if that is none. Once per thread and change.
@@ -199,53 +198,54 @@ static __noinline struct sched_state *bind_thread(struct task_struct *task, u64 
 	struct target_rules *rules = get_rules();
 	struct sched_state found = {.state = NO_STATE};
 
-	if (!rules || !find_owner(&found, rules, cgroup, FIELD(task, tgid))) {
-		if (st) {
-			forget_thread(st);
-			drop_state(task);
-		}
+	if (!rules)
 		return NULL;
-	}
+	find_owner(&found, task, rules, cgroup);
+	if (!st && !found.watched)
+		return NULL;
 	if (!st)
 		st = new_state(task, &found);
 	if (!st) {
 		count_loss(TACHO_LOST_TASK_STATE);
 		return NULL;
 	}
-	if (st->target.index != found.target.index || st->target.epoch != found.target.epoch)
+	if (!found.watched || st->target.index != found.target.index ||
+	    st->target.epoch != found.target.epoch)
 		forget_thread(st);
-	st->target = found.target;
 	st->generation = found.generation;
-	st->owned_by_process = found.owned_by_process;
-	st->owner = found.owner;
+	st->cgroups = found.cgroups;
+	st->watched = found.watched;
+	if (!found.watched)
+		return NULL;
+	st->target = found.target;
 	return st;
 }
 
+/* A set of cgroups is another one as soon as the thread moves: one comparison for the four steps to its id.
+ */
 static __always_inline bool is_current(const struct sched_state *st, const struct target_rules *rules,
-				       struct task_struct *task, u64 cgroup)
+				       struct task_struct *task)
 {
-	return st->generation == rules->generation &&
-	       st->owner == (st->owned_by_process ? (u32)FIELD(task, tgid) : cgroup);
+	return st->generation == rules->generation && st->cgroups == (u64)FIELD(task, cgroups);
 }
 
 /* The state of a thread of a target; NULL for every other thread. */
 static __always_inline struct sched_state *find_thread(struct task_struct *task,
 						       const struct target_rules *rules)
 {
-	struct sched_state *st;
-	bool unwatched;
+	struct sched_state *st = NULL;
 	u64 cgroup;
 
 	if (FIELD(task, flags) & PF_KTHREAD)
 		return NULL;
+	if (!surely_stateless(task))
+		st = state_of(task);
+	if (st && is_current(st, rules, task))
+		return st->watched ? st : NULL;
 	cgroup = cgroup_of_thread(task);
-	unwatched = surely_unwatched(rules, cgroup);
-	if (unwatched && surely_stateless(task))
+	if (!st && surely_unwatched(rules, cgroup))
 		return NULL;
-	st = state_of(task);
-	if (unwatched && !st)
-		return NULL;
-	return st && is_current(st, rules, task, cgroup) ? st : bind_thread(task, cgroup);
+	return bind_thread(task, cgroup);
 }
 
 static __always_inline u32 state_off_cpu(struct task_struct *task, long bits)
@@ -263,7 +263,7 @@ static __always_inline u32 state_off_cpu(struct task_struct *task, long bits)
 /* The system call that a thread sleeps in. Workers of io_uring are in none, though their registers say 0. */
 static __always_inline u32 call_slot(struct task_struct *task, const struct pt_regs *regs)
 {
-	s64 number = (s64)BPF_CORE_READ(regs, SYSCALL_NUMBER);
+	s64 number = (s64)FIELD(regs, SYSCALL_NUMBER);
 
 	if (FIELD(task, flags) & (PF_IO_WORKER | PF_USER_WORKER) || number < 0)
 		return TACHO_OFFCPU_NONE;
@@ -378,16 +378,14 @@ static __always_inline void on_wakeup(struct task_struct *task)
 {
 	struct target_rules *rules = get_rules();
 	struct sched_state *st;
-	u64 cgroup;
 
 	if (!rules || surely_stateless(task))
 		return;
 	st = state_of(task);
 	if (!st || !is_off_cpu(st->state))
 		return;
-	cgroup = cgroup_of_thread(task);
-	if (!is_current(st, rules, task, cgroup))
-		st = bind_thread(task, cgroup);
+	if (!is_current(st, rules, task))
+		st = bind_thread(task, cgroup_of_thread(task));
 	if (st)
 		become_runnable(st);
 }
@@ -478,7 +476,8 @@ int sched_adopt(struct bpf_iter__task *ctx)
 	if (surely_unwatched(rules, cgroup) || state_of(task))
 		return 0;
 	first.state = state_now(task);
-	if (first.state == NO_STATE || !find_owner(&first, rules, cgroup, FIELD(task, tgid)))
+	find_owner(&first, task, rules, cgroup);
+	if (first.state == NO_STATE || !first.watched)
 		return 0;
 	sums = get_shard(&first.target, SHARED_SHARD);
 	if (!sums)

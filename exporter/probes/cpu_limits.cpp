@@ -86,6 +86,14 @@ std::size_t count(const CpuSet& cpus) {
   });
 }
 
+void keep_below(CpuSet& cpus, std::size_t end) {
+  constexpr std::size_t kBits = 64;
+  for (std::size_t i = 0; i < cpus.size(); ++i) {
+    const std::size_t bits = std::min(end - std::min(end, i * kBits), kBits);
+    cpus[i] &= bits == kBits ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
+  }
+}
+
 std::optional<double> parse_cpu_max(std::string_view text) {
   const auto quota = take_number<std::int64_t>(text);
   if (!quota || !text.starts_with(' ')) {

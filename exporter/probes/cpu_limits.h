@@ -29,6 +29,8 @@ struct CpuAllowance {
 /// A set of CPUs by number, 64 a word.
 using CpuSet = std::array<std::uint64_t, TACHO_AFFINITY_WORDS>;
 std::size_t count(const CpuSet& cpus);
+/// Leaves the CPUs with numbers below `end`: in the kernel's own sets the bits above are anything.
+void keep_below(CpuSet& cpus, std::size_t end);
 
 /// CPUs that `cpu.max` allows: "QUOTA PERIOD" in µs. Nothing if it says "max" or is no such file.
 std::optional<double> parse_cpu_max(std::string_view text);

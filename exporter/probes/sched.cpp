@@ -8,6 +8,7 @@
 #include <ctime>
 #include <vector>
 
+#include "kernel/features.h"
 #include "kernel/iterator.h"
 #include "kernel/kernel_types.h"
 #include "probes/histogram_decode.h"
@@ -117,6 +118,7 @@ class SchedProbe final : public Probe {
     for (const sched_shard* shard : shards) {
       add_affinity(cpus, *shard, now_ns);
     }
+    keep_below(cpus, possible_cpus_);
     target.limits.update(hierarchies_, cpus, now_ns);
     return target;
   }
@@ -124,6 +126,7 @@ class SchedProbe final : public Probe {
   std::unique_ptr<kernel::BpfObject> object_;
   TargetBlocks blocks_;
   CpuHierarchies hierarchies_;
+  std::size_t possible_cpus_ = kernel::possible_cpus();
   std::vector<State> targets_;  // by index
 };
 

@@ -93,7 +93,7 @@ TEST_CASE("hooks are attached, collectors succeed, and nothing is lost") {
   server.ask(kRequests);
   server.finish();
   const Page page = shared().page();
-  for (const char* object : {"targets", "socket", "poll"}) {
+  for (const char* object : {"targets", "socket", "poll", "sched"}) {
     CAPTURE(object);
     CHECK(page.count("tacho_probe_attached", {{"probe", object}}) > 0);
     CHECK(page.count("tacho_probe_attached", {{"probe", object}, {"method", "none"}}) == 0);
@@ -166,6 +166,7 @@ TEST_CASE("nothing to observe is an error, and so is a method that no hook of a 
   auto config = watching("/nonexistent");
   config.probes.socket.enabled = false;
   config.probes.poll.enabled = false;
+  config.probes.sched.enabled = false;
   const auto app = tacho::App::start(tacho::Cli{}, config, true);
   REQUIRE_FALSE(app);
   CHECK(app.error().message.find("disabled") != std::string::npos);

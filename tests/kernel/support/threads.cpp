@@ -75,8 +75,8 @@ SchedStat schedstat(pid_t process) {
 bool all_asleep(pid_t process, std::size_t threads) {
   std::size_t seen = 0;
   for (const auto& task : std::filesystem::directory_iterator(tasks_of(process))) {
-    // Not the state in `stat`: a thread is preempted there, too, between saying that it will sleep and doing so. Telling
-    // the system call makes the kernel see whether the thread is off its run queue.
+    // Not the state in `stat`: a thread is preempted there, too, between saying that it will sleep and doing so.
+    // Telling the system call makes the kernel see whether the thread is off its run queue.
     std::string call;
     std::ifstream(task.path() / "syscall") >> call;
     if (call.empty() || call == "running") {
@@ -105,14 +105,19 @@ void pin_to(unsigned cpu) {
   must(::sched_setaffinity(0, sizeof(set), &set) == 0, "sched_setaffinity");
 }
 
-double threads_by_growth(Running& tacho, const Labels& target) {
+void check_threads(Running& tacho, const Labels& target, std::size_t threads) {
   ThreadStates first;
   ThreadStates second;
+  // The first look is the one that may take long: it removes targets that are gone.
+  (void)tacho.page();
   const Moment before = timed([&] { first = thread_states(tacho.page(), target); });
-  REQUIRE(tacho.wait_for([&] { return now_ns() > before.latest + 200'000'000; }));
+  REQUIRE(tacho.wait_for([&] { return now_ns() > before.latest + 300'000'000; }));
   const Moment after = timed([&] { second = thread_states(tacho.page(), target); });
   const Span passed = between(before, after);
-  return (second - first).sum() / ((passed.least + passed.most) / 2);
+  const double grown = (second - first).sum();
+  CAPTURE(threads, grown, passed.least, passed.most);
+  CHECK(grown >= passed.least * static_cast<double>(threads) - 1e-3);
+  CHECK(grown <= passed.most * static_cast<double>(threads) + 1e-3);
 }
 
 }  // namespace tacho::kernel_test

@@ -50,8 +50,7 @@ void spin(double seconds);
 /// This thread runs on that CPU only.
 void pin_to(unsigned cpu);
 
-/// How many threads the target has, as its thread time grows; `tacho` is let work meanwhile.
-/// @return thread-seconds per second over a fifth of a second
-double threads_by_growth(Running& tacho, const Labels& target);
+/// Checks that the target has so many threads, by how its thread time grows; `tacho` is let work meanwhile.
+void check_threads(Running& tacho, const Labels& target, std::size_t threads);
 
 }  // namespace tacho::kernel_test

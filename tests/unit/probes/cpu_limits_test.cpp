@@ -54,6 +54,21 @@ TEST_CASE("a list of CPUs is counted") {
   }
 }
 
+TEST_CASE("CPUs that cannot be are left out of a set") {
+  constexpr std::uint64_t kAll = ~0ULL;
+  const auto kept = [](std::size_t end) {
+    CpuSet cpus{kAll, kAll, kAll, kAll};
+    keep_below(cpus, end);
+    return cpus;
+  };
+  CHECK(kept(2) == CpuSet{3, 0, 0, 0});
+  CHECK(kept(64) == CpuSet{kAll, 0, 0, 0});
+  CHECK(kept(65) == CpuSet{kAll, 1, 0, 0});
+  CHECK(count(kept(256)) == 256);
+  CHECK(count(kept(1000)) == 256);
+  CHECK(count(kept(0)) == 0);
+}
+
 TEST_CASE("throttled time is found in both versions of cpu.stat") {
   CHECK(parse_throttled(stat_v2(1234)) == 1'234'000);
   CHECK(parse_throttled("nr_periods 5\nnr_throttled 2\nthrottled_time 987654321\nnr_bursts 0\nburst_time 0\n") ==
