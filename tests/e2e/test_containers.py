@@ -15,9 +15,6 @@ import time
 import pytest
 import yaml
 
-if os.environ.get("TACHO_SKIP_SLOW", "") not in ("", "0"):
-    pytest.skip("TACHO_SKIP_SLOW is set", allow_module_level=True)
-
 from support import image, net
 from support.cgroup import cgroup2_mount
 from support.clients import Counted, ab
