@@ -15,6 +15,7 @@ constexpr std::array<Names, 1> kReceive{"socket_receive"};
 constexpr std::array<Names, 1> kDataReady{"socket_data_ready"};
 constexpr std::array<Names, 1> kState{"socket_state_change"};
 constexpr std::array<Names, 2> kOlder{"socket_list_ports", "socket_adopt"};
+constexpr std::array<Names, 1> kOlderMore{"socket_list_own_ports"};
 
 constexpr std::array<Names, 1> kFexitSend{"socket_fexit_inet_sendmsg"};
 constexpr std::array<Names, 5> kFexitSendMore{"socket_fexit_inet6_sendmsg", "socket_fexit_unix_stream_sendmsg",
@@ -57,7 +58,7 @@ constexpr Alternative kFunctionReceive{"fentry", kFexitReceive, kFexitReceiveMor
 constexpr Alternative kFunctionDataReady{"fentry", kFentryDataReady};
 
 constexpr std::array kStateWays{Alternative{"tp_btf", kState}};
-constexpr std::array kOlderWays{Alternative{"iterator", kOlder}};
+constexpr std::array kOlderWays{Alternative{"iterator", kOlder, kOlderMore}};
 constexpr std::array kSendWays{kTpSend, kFunctionSend};
 constexpr std::array kReceiveWays{kTpReceive, kFunctionReceive};
 constexpr std::array kDataReadyWays{kTpDataReady, kFunctionDataReady};
