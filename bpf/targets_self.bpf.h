@@ -64,9 +64,9 @@ static __always_inline void write_cgroups_below(struct bpf_iter__task *ctx, stru
 }
 
 /*
- * The cgroups from the reader's own up to the root, and all those below the one of them that `self_top` names.
- * The reader is among the tasks of its PID namespace, over which the iterator goes. Lists and cgroups are freed
- * after an RCU grace period, and programs run under RCU.
+ * The cgroups from the reader's own up to the root, and all those below the one of them that `self_top`
+ * names. The reader is among the tasks of its PID namespace, over which the iterator goes. Lists and cgroups
+ * are freed after an RCU grace period, and programs run under RCU.
  */
 SEC("iter/task")
 int list_own_cgroups(struct bpf_iter__task *ctx)

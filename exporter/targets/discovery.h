@@ -24,7 +24,7 @@ namespace tacho::targets {
 /// Where discovery reads; replaced in tests and when /proc of the host is mounted elsewhere.
 struct Paths {
   std::string procfs = "/proc";
-  std::string cgroupfs;  ///< mount of cgroup v2; empty where only `self` is selected
+  std::string cgroupfs;    ///< mount of cgroup v2; empty where only `self` is selected
   bool cgroup_v1 = false;  ///< that mount is of cgroup v1
   NameSources names;
 };

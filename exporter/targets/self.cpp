@@ -68,9 +68,10 @@ Result<OwnCgroups> own_cgroups_of(std::span<const own_cgroup> records) {
   std::for_each(root + 1, records.end(), add);
   own.path = path[records.front().id];
   if (own.path == "/") {
-    return fail("tacho is in the root cgroup of v2, so nothing tells its pod or cgroup apart: `self` needs a container "
-                "runtime that uses cgroup v2; select by `cgroup` or `container`",
-                ENOTSUP);
+    return fail(
+        "tacho is in the root cgroup of v2, so nothing tells its pod or cgroup apart: `self` needs a container "
+        "runtime that uses cgroup v2; select by `cgroup` or `container`",
+        ENOTSUP);
   }
   return own;
 }
@@ -78,8 +79,9 @@ Result<OwnCgroups> own_cgroups_of(std::span<const own_cgroup> records) {
 Result<OwnCgroups> find_own_cgroups(const kernel::BpfObject& object, TargetMaps& maps, bool pod) {
   const bpf_program* const program = object.program("list_own_cgroups");
   if (program == nullptr) {
-    return fail("the kernel refuses the program that tells tacho's own cgroup: `self` cannot be used, select by `cgroup`",
-                ENOTSUP);
+    return fail(
+        "the kernel refuses the program that tells tacho's own cgroup: `self` cannot be used, select by `cgroup`",
+        ENOTSUP);
   }
   // First the way up, then what is below the pod's cgroup, which only its path tells.
   maps.set_self_top(0);
@@ -93,7 +95,8 @@ Result<OwnCgroups> find_own_cgroups(const kernel::BpfObject& object, TargetMaps&
   }
   const std::string top = pod ? pod_cgroup(own->path) : own->path;
   if (top == "/") {
-    return fail("tacho's own cgroup " + own->path + " stands in the root: there is no pod around it, `self: pod` cannot be used",
+    return fail("tacho's own cgroup " + own->path +
+                    " stands in the root: there is no pod around it, `self: pod` cannot be used",
                 ENOTSUP);
   }
   maps.set_self_top(own->cgroups.at(top));

@@ -14,10 +14,10 @@
 
 namespace tacho::targets {
 
-/// Where tacho itself runs, as the kernel tells it: nothing of the host has to be mounted, and the paths are those of the
-/// whole hierarchy, also inside a cgroup namespace.
+/// Where tacho itself runs, as the kernel tells it: nothing of the host has to be mounted, and the paths are those of
+/// the whole hierarchy, also inside a cgroup namespace.
 struct OwnCgroups {
-  std::string path;                               ///< of tacho's own cgroup, below the v2 root
+  std::string path;                              ///< of tacho's own cgroup, below the v2 root
   std::map<std::string, std::uint64_t> cgroups;  ///< path → id: those around tacho's, and all below the pod's
 };
 

@@ -27,7 +27,8 @@ constexpr std::array kOlderWays{Alternative{"iterator", kOlder}};
 constexpr std::array kOwnWays{Alternative{"iterator", kOwn}};
 
 constexpr std::array kHooks{Hook{"cgroups", kCgroupWays}, Hook{"processes", kProcessWays},
-                            Hook{"listeners", kListenerWays}, Hook{"older_listeners", kOlderWays}, Hook{"own_cgroups", kOwnWays}};
+                            Hook{"listeners", kListenerWays}, Hook{"older_listeners", kOlderWays},
+                            Hook{"own_cgroups", kOwnWays}};
 
 }  // namespace
 
