@@ -101,7 +101,7 @@ bool is_session(std::string_view component) {
 }  // namespace
 
 bool is_monitor(std::string_view component) {
-  return component.starts_with("crio-conmon-") || component.starts_with("libpod-conmon-");
+  return component == "conmon" || component.starts_with("crio-conmon-") || component.starts_with("libpod-conmon-");
 }
 
 CgroupIdentity identify(std::string_view path) {
