@@ -198,10 +198,9 @@ void Discovery::look_at_names(Time now) {
   }
   const std::size_t unnamed = names_.refresh(containers);
   world_.names = names_.known();
-  if (unnamed > unnamed_) {
+  if (names_.misses_new()) {
     names_wanted_until_ = now + kNamesPatience;
   }
-  unnamed_ = unnamed;
   if (unnamed > 0 && now < names_wanted_until_) {
     schedule(now + kProcessLookSpacing);
   }

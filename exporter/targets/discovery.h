@@ -84,7 +84,6 @@ class Discovery {
   std::unique_ptr<ring_buffer, RingDeleter> ring_;
   World world_;
   ContainerNames names_;
-  std::size_t unnamed_ = 0;  // containers of pods whose name was looked for in vain
   Time names_wanted_until_{};
   std::map<std::uint32_t, std::string> known_;  // names given to discovered processes
   std::function<void()> on_added_;
