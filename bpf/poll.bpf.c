@@ -38,6 +38,9 @@ enum {
 #endif
 enum { NR_EPOLL_PWAIT2 = 441 };
 
+/* A call that begins sooner after it was found under way is that one: its beginning was told late. */
+#define ADOPTION_NS 1000000
+
 struct poll_state {
 	u64 started; /* 0: not waiting */
 	u64 owner;   /* cgroup id or thread group that `target` was found by */
@@ -45,6 +48,7 @@ struct poll_state {
 	u32 generation; /* of the look-up maps when it was found */
 	bool owned_by_process;
 	bool nonblocking;
+	bool adopted; /* the wait was found under way */
 	bool counted; /* in poll_shard.threads of `target` */
 };
 
@@ -180,15 +184,34 @@ static __always_inline struct poll_state *bind_thread(struct task_struct *task,
 	return st;
 }
 
+static __always_inline void end_wait(struct poll_state *st, struct poll_shard *shard, u32 outcome, u64 now)
+{
+	u64 started = st->started;
+
+	st->started = 0;
+	add(&shard->begin, 1);
+	observe(&shard->duration[outcome], now - started);
+	add(&shard->waiters, -1);
+	add(&shard->started_ns, -started);
+	add(&shard->end, 1);
+}
+
 static __always_inline void begin_wait(struct poll_state *st, bool nonblocking, u32 shard_index)
 {
 	struct poll_shard *shard = get_shard(&st->target, shard_index);
 	u64 now;
 
-	if (!shard || st->started)
+	if (!shard)
 		return;
 	now = bpf_ktime_get_ns();
+	if (st->started) {
+		if (shard_index == SHARED_SHARD || !st->adopted || now - st->started < ADOPTION_NS)
+			return;
+		/* An older wait whose end was not seen: fexit misses the calls that it was not there for. */
+		end_wait(st, shard, TACHO_POLL_READY, now);
+	}
 	st->nonblocking = nonblocking;
+	st->adopted = shard_index == SHARED_SHARD;
 	st->started = now;
 	if (shard_index == SHARED_SHARD) {
 		add_atomic(&shard->begin, 1);
@@ -226,7 +249,6 @@ static __always_inline void on_exit(long ret)
 	struct target_rules *rules = get_rules();
 	struct poll_state *st;
 	struct poll_shard *shard;
-	u64 started;
 	u32 outcome;
 
 	if (!rules || surely_unwatched(rules, current_cgroup()))
@@ -234,24 +256,20 @@ static __always_inline void on_exit(long ret)
 	st = state_of(current_task());
 	if (!st || !st->started)
 		return;
-	started = st->started;
-	st->started = 0;
-	if (st->generation != rules->generation && is_stale(&st->target))
+	shard = st->generation != rules->generation && is_stale(&st->target)
+		    ? NULL
+		    : get_shard(&st->target, process_shard());
+	if (!shard) {
+		st->started = 0;
 		return;
-	shard = get_shard(&st->target, process_shard());
-	if (!shard)
-		return;
+	}
 	if (ret < 0)
 		outcome = TACHO_POLL_ERROR;
 	else if (st->nonblocking)
 		outcome = TACHO_POLL_NONBLOCKING;
 	else
 		outcome = ret > 0 ? TACHO_POLL_READY : TACHO_POLL_TIMEOUT;
-	add(&shard->begin, 1);
-	observe(&shard->duration[outcome], bpf_ktime_get_ns() - started);
-	add(&shard->waiters, -1);
-	add(&shard->started_ns, -started);
-	add(&shard->end, 1);
+	end_wait(st, shard, outcome, bpf_ktime_get_ns());
 }
 
 /* The timeout of a call: an int of milliseconds in a register, or a pointer to a structure of two longs. */

@@ -228,6 +228,8 @@ static __always_inline void on_state_change(struct sock *sk, int old_state, int 
 		return;
 	}
 	st = state_of(sk);
+	if (!st && new_state == TCP_ESTABLISHED && old_state != TCP_SYN_SENT)
+		st = bind_accepted(sk);
 	if (!st)
 		return;
 	if (new_state == TCP_ESTABLISHED) {
@@ -270,6 +272,27 @@ int socket_list_ports(struct bpf_iter__task_file *ctx)
 		return 0;
 	key = port_of(sk);
 	bpf_map_update_elem(&listening_ports, &key, &one, BPF_NOEXIST);
+	return 0;
+}
+
+/*
+ * The listening ports of tacho's own network namespace, whoever listens: as one container of a pod it cannot
+ * walk over the processes of the others.
+ */
+SEC("iter/tcp")
+int socket_list_own_ports(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *sk = ctx->sk_common;
+	u32 one = 1;
+
+	if (sk && FIELD(sk, skc_state) == TCP_LISTEN) {
+		struct listening_port key = {
+		    .network = BPF_CORE_READ(sk, skc_net.net, ns.inum),
+		    .port = FIELD(sk, skc_num),
+		};
+
+		bpf_map_update_elem(&listening_ports, &key, &one, BPF_NOEXIST);
+	}
 	return 0;
 }
 

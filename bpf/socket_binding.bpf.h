@@ -222,6 +222,24 @@ static __always_inline void bind_new(struct sock *sk, u8 role)
 }
 
 /*
+ * A connection was made to a listening socket that is older than tacho and was not found, for want of its
+ * process in tacho's PID namespace. The new socket is in the cgroup of the listening one.
+ */
+static __always_inline struct socket_state *bind_accepted(struct sock *sk)
+{
+	struct target_rules *rules = get_rules();
+	struct socket_state *st;
+	u64 cgroup = cgroup_of_socket(sk);
+
+	if (!rules || !cgroup_may_be_watched(rules, cgroup))
+		return NULL;
+	st = bind_by_task(sk, rules, cgroup, 0, TACHO_ROLE_SERVER, DATA_FIRST);
+	if (st)
+		accept_connection(sk, st);
+	return st;
+}
+
+/*
  * The accepted ends of unix connections to watched servers, until their first data comes. By address of the
  * socket, which says nothing once it is freed: the name, shared with the listening socket, must agree.
  */

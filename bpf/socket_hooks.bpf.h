@@ -11,15 +11,16 @@
 
 #include "socket_storage.bpf.h"
 
+static __always_inline void on_socket_returned(struct sock *sk, long ret, int flags, u32 direction)
+{
+	if (sk && ret > 0 && !(flags & (MSG_PEEK | MSG_ERRQUEUE)))
+		on_operation(sk, ret, direction);
+}
+
 static __always_inline void on_call_returned(struct socket *socket, long ret, int flags, u32 direction)
 {
-	struct sock *sk;
-
-	if (ret <= 0 || flags & (MSG_PEEK | MSG_ERRQUEUE))
-		return;
-	sk = FIELD(socket, sk);
-	if (sk)
-		on_operation(sk, ret, direction);
+	if (ret > 0)
+		on_socket_returned(FIELD(socket, sk), ret, flags, direction);
 }
 
 /* int (struct socket *, struct msghdr *, size_t) */
@@ -51,6 +52,18 @@ static __always_inline void on_call_returned(struct socket *socket, long ret, in
 		on_call_returned(socket, ret, flags, TACHO_RECEIVE);                                         \
 		return 0;                                                                                    \
 	}
+
+/*
+ * int (struct sock *, struct msghdr *, size_t, int). From 5.15 on unix_dgram_recvmsg is a shell around this
+ * one, which the compiler may put into unix_seqpacket_recvmsg.
+ */
+SEC("fexit/__unix_dgram_recvmsg")
+int BPF_PROG(socket_fexit___unix_dgram_recvmsg, struct sock *sk, void *message, unsigned long size, int flags,
+	     int ret)
+{
+	on_socket_returned(sk, ret, flags, TACHO_RECEIVE);
+	return 0;
+}
 
 /* ssize_t (struct socket *, loff_t *, struct pipe_inode_info *, size_t, unsigned int) */
 #define ON_SPLICE_READ(function)                                                                             \
@@ -114,7 +127,7 @@ int BPF_PROG(socket_fentry_unix_gone, struct sock *sk)
 
 /* The arguments of the calls in progress: a return probe sees only the result. By thread. */
 struct socket_call {
-	u64 socket;
+	u64 sk;
 	u32 flags;
 	u32 pad;
 };
@@ -127,14 +140,18 @@ struct {
 	__type(value, struct socket_call);
 } socket_calls SEC(".maps");
 
-static __always_inline void on_call_entered(struct socket *socket, u32 flags)
+static __always_inline bool is_unwatched_call(void)
 {
-	struct socket_call call = {.socket = (u64)socket, .flags = flags};
 	struct target_rules *rules = get_rules();
+
+	return !rules || surely_unwatched(rules, current_cgroup());
+}
+
+static __always_inline void on_call_entered(struct sock *sk, u32 flags)
+{
+	struct socket_call call = {.sk = (u64)sk, .flags = flags};
 	u64 thread = bpf_get_current_pid_tgid();
 
-	if (!rules || surely_unwatched(rules, current_cgroup()))
-		return;
 	if (bpf_map_update_elem(&socket_calls, &thread, &call, BPF_ANY))
 		count_loss(TACHO_LOST_MAP_FULL);
 }
@@ -142,25 +159,25 @@ static __always_inline void on_call_entered(struct socket *socket, u32 flags)
 static __always_inline void on_call_left(long ret, u32 direction)
 {
 	u64 thread = bpf_get_current_pid_tgid();
-	struct target_rules *rules = get_rules();
 	struct socket_call *found, call;
 
-	if (!rules || surely_unwatched(rules, current_cgroup()))
+	if (is_unwatched_call())
 		return;
 	found = bpf_map_lookup_elem(&socket_calls, &thread);
 	if (!found)
 		return;
 	call = *found;
 	bpf_map_delete_elem(&socket_calls, &thread);
-	on_call_returned((struct socket *)call.socket, ret, call.flags, direction);
+	on_socket_returned((struct sock *)call.sk, ret, call.flags, direction);
 }
 
 /* A return value of type int has rubbish in its upper half. */
-#define ON_CALL(function, direction, type, flags)                                                            \
+#define ON_CALL_OF(function, socket_argument, direction, type, flags)                                        \
 	SEC("kprobe/" #function)                                                                             \
 	int socket_kprobe_##function(struct pt_regs *ctx)                                                    \
 	{                                                                                                    \
-		on_call_entered((struct socket *)PT_REGS_PARM1(ctx), flags);                                 \
+		if (!is_unwatched_call())                                                                    \
+			on_call_entered(socket_argument, flags);                                             \
 		return 0;                                                                                    \
 	}                                                                                                    \
 	SEC("kretprobe/" #function)                                                                          \
@@ -169,6 +186,9 @@ static __always_inline void on_call_left(long ret, u32 direction)
 		on_call_left((type)PT_REGS_RC(ctx), direction);                                              \
 		return 0;                                                                                    \
 	}
+
+#define ON_CALL(function, direction, type, flags)                                                            \
+	ON_CALL_OF(function, FIELD((struct socket *)PT_REGS_PARM1(ctx), sk), direction, type, flags)
 
 ON_CALL(inet_sendmsg, TACHO_SEND, int, 0)
 ON_CALL(inet6_sendmsg, TACHO_SEND, int, 0)
@@ -180,6 +200,7 @@ ON_CALL(inet_recvmsg, TACHO_RECEIVE, int, PT_REGS_PARM4(ctx))
 ON_CALL(inet6_recvmsg, TACHO_RECEIVE, int, PT_REGS_PARM4(ctx))
 ON_CALL(unix_stream_recvmsg, TACHO_RECEIVE, int, PT_REGS_PARM4(ctx))
 ON_CALL(unix_dgram_recvmsg, TACHO_RECEIVE, int, PT_REGS_PARM4(ctx))
+ON_CALL_OF(__unix_dgram_recvmsg, (struct sock *)PT_REGS_PARM1(ctx), TACHO_RECEIVE, int, PT_REGS_PARM4(ctx))
 ON_CALL(tcp_splice_read, TACHO_RECEIVE, long, 0)
 ON_CALL(unix_stream_splice_read, TACHO_RECEIVE, long, 0)
 

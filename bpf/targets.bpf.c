@@ -6,7 +6,7 @@
  */
 #include "lib/basic.bpf.h"
 #include "lib/loss.bpf.h"
-#include "lib/targets.bpf.h"
+#include "targets_self.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 

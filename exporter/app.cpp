@@ -35,6 +35,34 @@ std::string join(const std::vector<std::string>& lines) {
   return text;
 }
 
+/// Where discovery reads. A sidecar needs no cgroups as files, and mostly has others than its own hidden.
+Result<targets::Paths> find_paths(const Cli& cli, const config::Config& config) {
+  targets::Paths paths{.procfs = cli.procfs,
+                       .cgroupfs = cli.cgroupfs,
+                       .cgroup_v1 = false,
+                       .names = {.log = cli.log_directory, .lib = cli.lib_directory}};
+  auto rules = targets::TargetRules::compile(config);
+  if (!rules) {
+    return std::unexpected(rules.error());
+  }
+  if (!rules->needs_cgroup_tree()) {
+    paths.cgroupfs.clear();
+    return paths;
+  }
+  if (paths.cgroupfs.empty()) {
+    auto mount = targets::find_cgroup_mount(cli.procfs + "/self/mountinfo");
+    if (!mount) {
+      return std::unexpected(mount.error());
+    }
+    paths.cgroupfs = *mount;
+  }
+  paths.cgroup_v1 = targets::is_cgroup_v1(paths.cgroupfs);
+  if (paths.cgroup_v1) {
+    spdlog::info("no cgroup v2 here: cgroups are those of the v1 memory controller at {}", paths.cgroupfs);
+  }
+  return paths;
+}
+
 }  // namespace
 
 App::App(const Cli& cli, const config::Config& config)
@@ -84,22 +112,15 @@ Result<std::unique_ptr<App>> App::start(const Cli& cli, const config::Config& co
     return fail(join(missing), EPERM);
   }
   std::unique_ptr<App> app(new App(cli, config));
-  const std::string mountinfo = cli.procfs + "/self/mountinfo";
-  targets::Paths paths{cli.procfs, cli.cgroupfs, {.log = cli.log_directory, .lib = cli.lib_directory}};
-  if (paths.cgroupfs.empty()) {
-    auto mount = targets::find_cgroup_mount(mountinfo);
-    if (!mount) {
-      return std::unexpected(mount.error());
-    }
-    paths.cgroupfs = *mount;
+  auto paths = find_paths(cli, config);
+  if (!paths) {
+    return std::unexpected(paths.error());
   }
-  app->cgroup_v1_ = targets::is_cgroup_v1(paths.cgroupfs);
-  app->hierarchies_ = {.v2 = paths.cgroupfs,
+  app->cgroup_v1_ = paths->cgroup_v1;
+  const std::string mountinfo = cli.procfs + "/self/mountinfo";
+  app->hierarchies_ = {.v2 = paths->cgroupfs,
                        .cpu_v1 = targets::find_controller_mount(mountinfo, "cpu"),
                        .cpuset_v1 = targets::find_controller_mount(mountinfo, "cpuset")};
-  if (app->cgroup_v1_) {
-    spdlog::info("no cgroup v2 here: cgroups are those of the v1 memory controller at {}", paths.cgroupfs);
-  }
   auto object = targets::load_targets_object(app->table_.indices(), app->cgroup_v1_,
                                              {.forced_method = {}, .btf_path = cli.btf_file, .attach = attach});
   if (!object) {
@@ -121,7 +142,7 @@ Result<std::unique_ptr<App>> App::start(const Cli& cli, const config::Config& co
     }
   }
   auto discovery =
-      targets::Discovery::start(config, *app->targets_object_, paths, app->table_, app->mutex_, *app->scraper_);
+      targets::Discovery::start(config, *app->targets_object_, *paths, app->table_, app->mutex_, *app->scraper_);
   if (!discovery) {
     return std::unexpected(discovery.error());
   }

@@ -143,7 +143,7 @@ struct file {
 
 struct kernfs_node {
 	u64 id;
-	struct kernfs_node *parent;
+	const char *name;
 };
 
 struct cgroup_root {
@@ -151,9 +151,16 @@ struct cgroup_root {
 	unsigned int subsys_mask;
 };
 
+struct list_head {
+	struct list_head *next;
+};
+
 struct cgroup_subsys_state {
 	struct cgroup *cgroup;
 	struct cgroup_subsys_state *parent;
+	struct list_head sibling;
+	struct list_head children;
+	unsigned int flags;
 };
 
 struct cgroup {
@@ -225,6 +232,11 @@ struct bpf_iter_meta {
 struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
+};
+
+struct bpf_iter__tcp {
+	struct bpf_iter_meta *meta;
+	struct sock_common *sk_common;
 };
 
 struct bpf_iter__task_file {

@@ -24,6 +24,7 @@ struct target_rules {
 	__u32 process_rules;	/* non-zero while map process_targets may have entries */
 	__u32 watch_executions; /* report every exec: it may start a process that a rule names */
 	__u32 pad;
+	__u64 self_top;	     /* what iterator `list_own_cgroups` descends from; 0: nothing */
 	__u64 idle_limit_ns; /* a longer gap between operations is idleness, not an interval */
 	__u64 cgroup_filter[TACHO_CGROUP_FILTER_BITS / 64];
 };
@@ -52,6 +53,13 @@ struct target_event {
 	__u64 cgroup;
 	__u32 path_length;	     /* with the terminating NUL; TACHO_EVENT_PATH: maybe cut */
 	char path[TACHO_EVENT_PATH]; /* of a cgroup, below the root of its hierarchy */
+};
+
+/* What iterator `list_own_cgroups` writes; parents before children, a cgroup maybe twice. */
+struct own_cgroup {
+	__u64 id;
+	__u64 parent;	/* 0: this is the root */
+	char name[184]; /* of the directory; the root has none */
 };
 
 enum listener_kind {

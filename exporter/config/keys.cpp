@@ -81,7 +81,10 @@ Type<TargetRule> target() {
           key("process", &TargetRule::process, process(),
               "Selects processes; a process has to match both keys if both are given."),
           key("self", &TargetRule::self, choice<SelfScope>({{"pod", SelfScope::pod}, {"cgroup", SelfScope::cgroup}}),
-              "Selects what tacho itself runs in: all containers of its pod (for a sidecar), or its own cgroup."),
+              "Selects what tacho itself runs in: the other containers of its pod, each as a target (for a sidecar), "
+              "or "
+              "its own cgroup. The kernel tells: nothing of the host has to be mounted, but containers need cgroup "
+              "v2."),
           key("ports", &TargetRule::ports, ports(),
               "Only server sockets on these local ports count; none given: all do."),
           key("http2", &TargetRule::http2, boolean(),

@@ -22,6 +22,7 @@ namespace tacho::probes {
 namespace {
 
 constexpr std::array<std::string_view, 2> kOlder{"socket_list_ports", "socket_adopt"};
+constexpr const char* kOwnPorts = "socket_list_own_ports";
 constexpr std::array<std::string_view, 2> kBoundedMaps{"listening_ports", "dependency_slots"};
 
 class SocketProbe final : public Probe {
@@ -61,6 +62,11 @@ class SocketProbe final : public Probe {
   }
 
   Result<void> adopt() override {
+    if (const bpf_program* program = object_->program(kOwnPorts); program != nullptr) {
+      if (auto done = kernel::run_iterator(program); !done) {
+        return done;
+      }
+    }
     for (const std::string_view pass : kOlder) {
       const bpf_program* program = object_->program(pass);
       if (program == nullptr) {

@@ -15,15 +15,19 @@ constexpr std::array<Names, 1> kReceive{"socket_receive"};
 constexpr std::array<Names, 1> kDataReady{"socket_data_ready"};
 constexpr std::array<Names, 1> kState{"socket_state_change"};
 constexpr std::array<Names, 2> kOlder{"socket_list_ports", "socket_adopt"};
+constexpr std::array<Names, 1> kOlderMore{"socket_list_own_ports"};
 
 constexpr std::array<Names, 1> kFexitSend{"socket_fexit_inet_sendmsg"};
 constexpr std::array<Names, 5> kFexitSendMore{"socket_fexit_inet6_sendmsg", "socket_fexit_unix_stream_sendmsg",
                                               "socket_fexit_unix_dgram_sendmsg", "socket_fexit_inet_sendpage",
                                               "socket_fexit_unix_stream_sendpage"};
-constexpr std::array<Names, 1> kFexitReceive{"socket_fexit_inet_recvmsg"};
-constexpr std::array<Names, 5> kFexitReceiveMore{"socket_fexit_inet6_recvmsg", "socket_fexit_unix_stream_recvmsg",
-                                                 "socket_fexit_unix_dgram_recvmsg", "socket_fexit_tcp_splice_read",
-                                                 "socket_fexit_unix_stream_splice_read"};
+/// Datagrams of unix sockets are received by a function of their own from 5.15 on; only one of both may be hooked.
+constexpr std::array<Names, 2> kFexitReceive{"socket_fexit_inet_recvmsg", "socket_fexit___unix_dgram_recvmsg"};
+constexpr auto kFexitReceiveOld = std::span(kFexitReceive).first(1);
+constexpr std::array<Names, 5> kFexitReceiveMoreOld{"socket_fexit_unix_dgram_recvmsg", "socket_fexit_inet6_recvmsg",
+                                                    "socket_fexit_unix_stream_recvmsg", "socket_fexit_tcp_splice_read",
+                                                    "socket_fexit_unix_stream_splice_read"};
+constexpr auto kFexitReceiveMore = std::span(kFexitReceiveMoreOld).subspan(1);
 /// Receives that the tracepoint does not see.
 constexpr std::array<Names, 2> kSplice{"socket_fexit_tcp_splice_read", "socket_fexit_unix_stream_splice_read"};
 constexpr std::array<Names, 1> kFentryDataReady{"socket_fentry_data_ready"};
@@ -37,13 +41,17 @@ constexpr std::array<Names, 10> kKprobeSendMore{
     "socket_kprobe_unix_stream_sendmsg", "socket_kretprobe_unix_dgram_sendmsg", "socket_kprobe_unix_dgram_sendmsg",
     "socket_kretprobe_inet_sendpage",    "socket_kprobe_inet_sendpage",         "socket_kretprobe_unix_stream_sendpage",
     "socket_kprobe_unix_stream_sendpage"};
-constexpr std::array<Names, 2> kKprobeReceive{"socket_kretprobe_inet_recvmsg", "socket_kprobe_inet_recvmsg"};
-constexpr std::array<Names, 10> kKprobeReceiveMore{
+constexpr std::array<Names, 4> kKprobeReceive{"socket_kretprobe_inet_recvmsg", "socket_kprobe_inet_recvmsg",
+                                              "socket_kretprobe___unix_dgram_recvmsg",
+                                              "socket_kprobe___unix_dgram_recvmsg"};
+constexpr auto kKprobeReceiveOld = std::span(kKprobeReceive).first(2);
+constexpr std::array<Names, 10> kKprobeReceiveMoreOld{
+    "socket_kretprobe_unix_dgram_recvmsg",      "socket_kprobe_unix_dgram_recvmsg",
     "socket_kretprobe_inet6_recvmsg",           "socket_kprobe_inet6_recvmsg",
     "socket_kretprobe_unix_stream_recvmsg",     "socket_kprobe_unix_stream_recvmsg",
-    "socket_kretprobe_unix_dgram_recvmsg",      "socket_kprobe_unix_dgram_recvmsg",
     "socket_kretprobe_tcp_splice_read",         "socket_kprobe_tcp_splice_read",
     "socket_kretprobe_unix_stream_splice_read", "socket_kprobe_unix_stream_splice_read"};
+constexpr auto kKprobeReceiveMore = std::span(kKprobeReceiveMoreOld).subspan(2);
 constexpr std::array<Names, 1> kKprobeDataReady{"socket_kprobe_data_ready"};
 constexpr std::array<Names, 1> kKprobeClone{"socket_kprobe_clone"};
 constexpr std::array<Names, 1> kKprobeGone{"socket_kprobe_inet_gone"};
@@ -54,12 +62,13 @@ constexpr Alternative kTpReceive{"tp_btf", kReceive, kSplice};
 constexpr Alternative kTpDataReady{"tp_btf", kDataReady};
 constexpr Alternative kFunctionSend{"fentry", kFexitSend, kFexitSendMore};
 constexpr Alternative kFunctionReceive{"fentry", kFexitReceive, kFexitReceiveMore};
+constexpr Alternative kFunctionReceiveOld{"fentry", kFexitReceiveOld, kFexitReceiveMoreOld};
 constexpr Alternative kFunctionDataReady{"fentry", kFentryDataReady};
 
 constexpr std::array kStateWays{Alternative{"tp_btf", kState}};
-constexpr std::array kOlderWays{Alternative{"iterator", kOlder}};
+constexpr std::array kOlderWays{Alternative{"iterator", kOlder, kOlderMore}};
 constexpr std::array kSendWays{kTpSend, kFunctionSend};
-constexpr std::array kReceiveWays{kTpReceive, kFunctionReceive};
+constexpr std::array kReceiveWays{kTpReceive, kFunctionReceive, kFunctionReceiveOld};
 constexpr std::array kDataReadyWays{kTpDataReady, kFunctionDataReady};
 
 /// Connections before operations: a socket that is born meanwhile keeps its role.
@@ -70,8 +79,9 @@ constexpr std::array kGoneWays{Alternative{"fentry", kFentryGone, kFentryGoneMor
                                Alternative{"kprobe", kKprobeGone, kKprobeGoneMore}};
 constexpr std::array kCloneWays{Alternative{"fentry", kFentryClone}, Alternative{"kprobe", kKprobeClone}};
 constexpr std::array kBasicSendWays{kTpSend, kFunctionSend, Alternative{"kprobe", kKprobeSend, kKprobeSendMore}};
-constexpr std::array kBasicReceiveWays{kTpReceive, kFunctionReceive,
-                                       Alternative{"kprobe", kKprobeReceive, kKprobeReceiveMore}};
+constexpr std::array kBasicReceiveWays{kTpReceive, kFunctionReceive, kFunctionReceiveOld,
+                                       Alternative{"kprobe", kKprobeReceive, kKprobeReceiveMore},
+                                       Alternative{"kprobe", kKprobeReceiveOld, kKprobeReceiveMoreOld}};
 constexpr std::array kBasicDataReadyWays{kTpDataReady, kFunctionDataReady, Alternative{"kprobe", kKprobeDataReady}};
 
 constexpr std::array kBasicHooks{Hook{"socket_gone", kGoneWays},     Hook{"clone", kCloneWays},

@@ -166,7 +166,7 @@ void Scraper::write_probe(std::string& out, std::size_t number, metrics::Format 
   try {
     std::vector<std::pair<const Runtime*, metrics::Row>> rows;
     for (const auto& runtime : runtimes_) {
-      if (runtime) {
+      if (shows(runtime)) {
         rows.emplace_back(runtime.get(), metrics::Row{});
         probe.read(runtime->target->ref.index, kernel_now_ns(), runtime->window, rows.back().second);
       }
@@ -197,7 +197,7 @@ void Scraper::write_judgements(std::string& out, metrics::Format format) {
   }
   metrics::append_header(out, condition_families().front(), format, window_text());
   for (const auto& runtime : runtimes_) {
-    if (!runtime) {
+    if (!shows(runtime)) {
       continue;
     }
     metrics::Row row;

@@ -38,7 +38,7 @@ class Scraper final : public targets::TargetObserver {
   Result<void> target_added(const targets::Target& target) override;
   void target_removed(const targets::Target& target) override;
   Result<void> targets_changed() override;
-  /// Frees targets that ended long ago and were never scraped; takes the mutex.
+  /// Frees targets that ended long ago; takes the mutex.
   void release_forgotten(targets::Time now);
 
   /// Finds the sockets and waits that are older than their targets; takes the mutex.
@@ -78,6 +78,11 @@ class Scraper final : public targets::TargetObserver {
     std::vector<metrics::TargetSeries> series;  // by probe, then saturation and conditions
     explicit Runtime(std::chrono::nanoseconds length) : window(length), conditions(length), saturation(length) {}
   };
+
+  /// Whether there is a target that shows: one that rests is only kept up to date.
+  static bool shows(const std::unique_ptr<Runtime>& runtime) {
+    return runtime && runtime->target->state != targets::Target::State::resting;
+  }
 
   void build_series(Runtime& runtime) const;
   void write_probe(std::string& out, std::size_t number, metrics::Format format, CollectorResult& result);

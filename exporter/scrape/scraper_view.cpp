@@ -38,7 +38,7 @@ std::vector<TargetSummary> Scraper::summaries() {
   const std::lock_guard lock(mutex_);
   std::vector<TargetSummary> all;
   for (const auto& runtime : runtimes_) {
-    if (runtime) {
+    if (shows(runtime)) {
       all.push_back(summarize(*runtime));
     }
   }
@@ -86,7 +86,7 @@ TableView Scraper::table(const TableQuery& query) {
   view.unhooked += failed_.size();
   std::vector<std::pair<double, const Runtime*>> order;
   for (const auto& runtime : runtimes_) {
-    if (!runtime) {
+    if (!shows(runtime)) {
       continue;
     }
     ++view.targets;
@@ -119,7 +119,7 @@ TableView Scraper::table(const TableQuery& query) {
 
 const Scraper::Runtime* Scraper::find(std::string_view id) const {
   const auto found =
-      std::ranges::find_if(runtimes_, [id](const auto& runtime) { return runtime && runtime->id == id; });
+      std::ranges::find_if(runtimes_, [id](const auto& runtime) { return shows(runtime) && runtime->id == id; });
   return found == runtimes_.end() ? nullptr : found->get();
 }
 

@@ -100,6 +100,10 @@ bool is_session(std::string_view component) {
 
 }  // namespace
 
+bool is_monitor(std::string_view component) {
+  return component == "conmon" || component.starts_with("crio-conmon-") || component.starts_with("libpod-conmon-");
+}
+
 CgroupIdentity identify(std::string_view path) {
   CgroupIdentity best;
   best.path = path;
@@ -116,9 +120,7 @@ CgroupIdentity identify(std::string_view path) {
     if (auto pod = pod_uid(component)) {
       uid = *pod;
     }
-    // The monitor of a container is not the container.
-    const bool monitor = component.starts_with("crio-conmon-") || component.starts_with("libpod-conmon-");
-    if (auto container = monitor ? std::nullopt : container_of(component, parent)) {
+    if (auto container = is_monitor(component) ? std::nullopt : container_of(component, parent)) {
       best = *container;
       best.path = path.substr(0, end);
       if (best.pod_uid.empty()) {

@@ -26,4 +26,7 @@ struct CgroupIdentity {
 /// Docker, podman, nerdctl, LXC and ECS; where several match (nested containers), the last does.
 CgroupIdentity identify(std::string_view path);
 
+/// Whether a component of a path is that of a container's monitor, which is not the container.
+bool is_monitor(std::string_view component);
+
 }  // namespace tacho::targets

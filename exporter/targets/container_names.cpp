@@ -6,7 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <utility>
 
 namespace tacho::targets {
 namespace {
@@ -176,6 +176,8 @@ std::size_t ContainerNames::refresh(const std::vector<CgroupIdentity>& container
     }
   }
   std::erase_if(names_, [&present](const auto& entry) { return !present.contains(entry.first); });
+  std::set<std::string> missed_before = std::exchange(missed_, {});
+  misses_new_ = false;
   if (missing.empty()) {
     return 0;
   }
@@ -191,9 +193,13 @@ std::size_t ContainerNames::refresh(const std::vector<CgroupIdentity>& container
       read_docker(*container);
     }
   }
-  return static_cast<std::size_t>(std::ranges::count_if(missing, [this](const auto* container) {
-    return !container->pod_uid.empty() && !names_.contains(container->container_id);
-  }));
+  for (const CgroupIdentity* container : missing) {
+    if (!container->pod_uid.empty() && !names_.contains(container->container_id)) {
+      misses_new_ |= !missed_before.contains(container->container_id);
+      missed_.insert(container->container_id);
+    }
+  }
+  return missed_.size();
 }
 
 }  // namespace tacho::targets

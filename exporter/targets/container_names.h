@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,8 @@ class ContainerNames {
   std::size_t refresh(const std::vector<CgroupIdentity>& containers);
 
   [[nodiscard]] const std::map<std::string, ContainerName, std::less<>>& known() const { return names_; }
+  /// Whether the last refresh looked in vain for a pod's container that was not there before.
+  [[nodiscard]] bool misses_new() const { return misses_new_; }
 
  private:
   void read_kubelet(const std::vector<const CgroupIdentity*>& missing);
@@ -52,6 +55,8 @@ class ContainerNames {
 
   NameSources sources_;
   std::map<std::string, ContainerName, std::less<>> names_;
+  std::set<std::string> missed_;  // ids of pods' containers without a name
+  bool misses_new_ = false;
 };
 
 }  // namespace tacho::targets

@@ -4,12 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <utility>
 
 #include "bpf/lib/loss.h"
 #include "kernel/iterator.h"
 #include "kernel/statistics.h"
 #include "targets/cgroup_tree.h"
 #include "targets/processes.h"
+#include "targets/self.h"
 
 namespace tacho::targets {
 namespace {
@@ -62,7 +65,16 @@ Result<void> Discovery::reconfigure(const config::Config& config) {
   if (!rules) {
     return std::unexpected(rules.error());
   }
-  rules_ = std::move(*rules);
+  if (rules->needs_cgroup_tree() && paths_.cgroupfs.empty()) {
+    return fail("no cgroups are known: at the start only `self` was configured; restart tacho", EINVAL);
+  }
+  auto before = std::exchange(rules_, std::move(*rules));
+  if (rules_->needs_self()) {
+    if (auto done = look_at_own_cgroups(); !done) {
+      rules_ = std::move(before);
+      return std::unexpected(done.error().within("targets by `self`"));
+    }
+  }
   maps_.set_idle_limit(static_cast<std::uint64_t>(config.idle_limit.count()));
   maps_.set_watch_executions(rules_->needs_executions());
   maps_.set_process_rules(rules_->needs_executions());
@@ -118,6 +130,9 @@ void Discovery::handle_cgroup(const target_event& event) {
     return;
   }
   std::string path(event.path, event.path_length - 1);
+  if (!rules_->needs_cgroup_tree() && !is_around_self(path, world_.own_cgroup)) {
+    return;
+  }
   if (event.kind == TACHO_CGROUP_CREATED) {
     world_.cgroups[std::move(path)] = event.cgroup;
   } else if (const auto at = world_.cgroups.find(path); at != world_.cgroups.end() && at->second == event.cgroup) {
@@ -127,8 +142,26 @@ void Discovery::handle_cgroup(const target_event& event) {
   }
 }
 
+Result<void> Discovery::look_at_own_cgroups() {
+  if (paths_.cgroup_v1) {
+    return fail("cgroup v1 is in use here: select by `cgroup` or `container`", ENOTSUP);
+  }
+  auto own = find_own_cgroups(object_, maps_, rules_->needs_self(config::SelfScope::pod));
+  if (!own) {
+    return std::unexpected(own.error());
+  }
+  world_.own_cgroup = std::move(own->path);
+  world_.cgroups.merge(own->cgroups);
+  return {};
+}
+
 void Discovery::look_at_everything() {
-  world_.cgroups = walk_cgroups(paths_.cgroupfs);
+  world_.cgroups = rules_->needs_cgroup_tree() ? walk_cgroups(paths_.cgroupfs) : std::map<std::string, std::uint64_t>{};
+  if (rules_->needs_self()) {
+    if (auto done = look_at_own_cgroups(); !done) {
+      spdlog::warn("{}", done.error().message);
+    }
+  }
   everything_due_ = false;
   processes_due_ = true;
 }
@@ -165,10 +198,9 @@ void Discovery::look_at_names(Time now) {
   }
   const std::size_t unnamed = names_.refresh(containers);
   world_.names = names_.known();
-  if (unnamed > unnamed_) {
+  if (names_.misses_new()) {
     names_wanted_until_ = now + kNamesPatience;
   }
-  unnamed_ = unnamed;
   if (unnamed > 0 && now < names_wanted_until_) {
     schedule(now + kProcessLookSpacing);
   }

@@ -24,7 +24,8 @@ namespace tacho::targets {
 /// Where discovery reads; replaced in tests and when /proc of the host is mounted elsewhere.
 struct Paths {
   std::string procfs = "/proc";
-  std::string cgroupfs;  ///< mount of cgroup v2
+  std::string cgroupfs;    ///< mount of cgroup v2; empty where only `self` is selected
+  bool cgroup_v1 = false;  ///< that mount is of cgroup v1
   NameSources names;
 };
 
@@ -66,6 +67,7 @@ class Discovery {
   static int handle_record(void* context, void* data, std::size_t size);
   void handle(const target_event& event);
   void handle_cgroup(const target_event& event);
+  Result<void> look_at_own_cgroups();
   void look_at_everything();
   void look_at_processes();
   void look_at_names(Time now);
@@ -82,7 +84,6 @@ class Discovery {
   std::unique_ptr<ring_buffer, RingDeleter> ring_;
   World world_;
   ContainerNames names_;
-  std::size_t unnamed_ = 0;  // containers of pods whose name was looked for in vain
   Time names_wanted_until_{};
   std::map<std::uint32_t, std::string> known_;  // names given to discovered processes
   std::function<void()> on_added_;

@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "targets/listener_groups.h"
+#include "targets/self.h"
 
 namespace tacho::targets {
 namespace {
@@ -91,7 +92,8 @@ struct TargetRules::CgroupOwners {
 };
 
 Result<void> TargetRules::Rule::compile() {
-  many = entry.container.has_value() || (entry.cgroup && has_wildcard(*entry.cgroup));
+  many = entry.container.has_value() || (entry.cgroup && has_wildcard(*entry.cgroup)) ||
+         entry.self == config::SelfScope::pod;
   const config::ContainerSelector container_wanted = entry.container.value_or(config::ContainerSelector{});
   for (const auto& [pattern, globs] :
        {std::pair(entry.cgroup, &cgroup), std::pair(container_wanted.name, &container),
@@ -113,6 +115,16 @@ bool TargetRules::selects(const Rule& rule, const ContainerName& name) const {
          matches(rule.namespace_, name.namespace_) && (!rule.namespace_.empty() || !is_system_namespace(name));
 }
 
+bool TargetRules::selects(const Rule& rule, const std::string& path, const ContainerName* container,
+                          const World& world) const {
+  if (rule.entry.self) {
+    return *rule.entry.self == config::SelfScope::pod ? is_container_of_own_pod(path, world.own_cgroup)
+                                                      : path == world.own_cgroup;
+  }
+  return rule.entry.container ? container != nullptr && selects(rule, *container)
+                              : !rule.cgroup.empty() && names(rule.cgroup.front(), path);
+}
+
 bool TargetRules::is_system_namespace(const ContainerName& name) const {
   return std::ranges::any_of(exclude_namespaces_,
                              [&name](const config::Glob& glob) { return glob.matches(name.namespace_); });
@@ -123,9 +135,6 @@ Result<TargetRules> TargetRules::compile(const config::Config& config) {
   for (const config::TargetRule& entry : config.targets) {
     Rule rule;
     rule.entry = entry;
-    if (entry.self) {
-      return fail("target " + entry.name + ": selecting by `self` is not built yet; select by `cgroup`", ENOTSUP);
-    }
     if (auto done = rule.compile(); !done) {
       return std::unexpected(done.error().within("target " + entry.name));
     }
@@ -154,6 +163,18 @@ bool TargetRules::needs_executions() const {
   return std::ranges::any_of(rules_, [](const Rule& r) { return r.entry.process && !r.entry.process->port; });
 }
 
+bool TargetRules::needs_self() const {
+  return std::ranges::any_of(rules_, [](const Rule& r) { return r.entry.self.has_value(); });
+}
+
+bool TargetRules::needs_self(config::SelfScope scope) const {
+  return std::ranges::any_of(rules_, [scope](const Rule& r) { return r.entry.self == scope; });
+}
+
+bool TargetRules::needs_cgroup_tree() const {
+  return discovers_ || std::ranges::any_of(rules_, [](const Rule& r) { return !r.entry.self.has_value(); });
+}
+
 bool TargetRules::excluded(const std::string& path) const {
   for (std::string at = path;; at = parent_of(at)) {
     if (std::ranges::any_of(exclude_, [&at](const config::Glob& glob) { return names(glob, at); })) {
@@ -173,9 +194,7 @@ void TargetRules::plan_cgroups(const World& world, std::vector<DesiredTarget>& t
     const ContainerName* const container = container_at(identity, path, world);
     for (std::size_t r = 0; r < rules_.size(); ++r) {
       const Rule& rule = rules_[r];
-      const bool selected = rule.entry.container ? container != nullptr && selects(rule, *container)
-                                                 : !rule.cgroup.empty() && names(rule.cgroup.front(), path);
-      if (!selected) {
+      if (!selects(rule, path, container, world)) {
         continue;
       }
       if (owner == CgroupOwners::kNone || owners.rule[owner] != r) {
@@ -183,6 +202,8 @@ void TargetRules::plan_cgroups(const World& world, std::vector<DesiredTarget>& t
         target.identity.path = path;
         if (container != nullptr) {
           add_container(target.labels, *container);
+        } else if (rule.many && rule.entry.self && !identity.container_id.empty()) {
+          target.labels.emplace_back("container_id", identity.container_id);
         } else if (rule.many) {
           target.labels.emplace_back("cgroup", path);
         }

@@ -43,6 +43,11 @@ class TargetRules {
   /// Whether every executed program may make a target.
   [[nodiscard]] bool needs_executions() const;
   [[nodiscard]] bool discovers() const { return discovers_; }
+  /// Whether some target is tacho's own pod or cgroup; with `scope`, whether it is that one.
+  [[nodiscard]] bool needs_self() const;
+  [[nodiscard]] bool needs_self(config::SelfScope scope) const;
+  /// Whether the machine's cgroups have to be known: tacho's own alone are told by the kernel.
+  [[nodiscard]] bool needs_cgroup_tree() const;
 
  private:
   struct Rule {
@@ -63,6 +68,8 @@ class TargetRules {
   void plan_listeners(const World& world, const std::map<std::uint32_t, std::string>& known,
                       std::vector<DesiredTarget>& targets, CgroupOwners& owners) const;
   [[nodiscard]] bool selects(const Rule& rule, const ContainerName& name) const;
+  [[nodiscard]] bool selects(const Rule& rule, const std::string& path, const ContainerName* container,
+                             const World& world) const;
   [[nodiscard]] bool is_system_namespace(const ContainerName& name) const;
   [[nodiscard]] bool excluded(const std::string& path) const;
 

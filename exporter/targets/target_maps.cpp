@@ -39,6 +39,10 @@ void TargetMaps::set_idle_limit(std::uint64_t nanoseconds) {
   store(rules_.at<target_rules>(0).idle_limit_ns, static_cast<__u64>(nanoseconds));
 }
 
+void TargetMaps::set_self_top(std::uint64_t cgroup) {
+  store(rules_.at<target_rules>(0).self_top, static_cast<__u64>(cgroup));
+}
+
 void TargetMaps::set_watch_executions(bool on) {
   store(rules_.at<target_rules>(0).watch_executions, static_cast<__u32>(on));
 }

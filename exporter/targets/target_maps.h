@@ -20,6 +20,8 @@ class TargetMaps {
 
   /// How long a gap between operations may be to count as an interval.
   void set_idle_limit(std::uint64_t nanoseconds);
+  /// Below which cgroup the kernel lists all others, of those around tacho; 0: none.
+  void set_self_top(std::uint64_t cgroup);
   void set_watch_executions(bool on);
 
   /// Before an index is used, and when its settings change.

@@ -9,6 +9,11 @@ namespace {
 /// A target that ended waits this long for the scrape of its last values.
 constexpr auto kLongestWait = std::chrono::minutes(5);
 
+/// A container that is restarted takes longer than a scrape interval; a crash loop's back-off is five minutes.
+constexpr auto kLongestRest = std::chrono::minutes(10);
+/// They cost what a live target costs.
+constexpr std::ptrdiff_t kMostResting = 32;
+
 }  // namespace
 
 TargetTable::TargetTable(std::size_t max_targets) : slots_(max_targets + 1), epochs_(max_targets + 1) {}
@@ -22,15 +27,24 @@ Target* TargetTable::find(const Labels& labels) {
   return nullptr;
 }
 
-std::unique_ptr<Target>* TargetTable::free_slot(TargetObserver& observer) {
+std::unique_ptr<Target>* TargetTable::oldest_of(Target::State state) {
   std::unique_ptr<Target>* oldest = nullptr;
-  for (std::size_t i = kOther + 1; i < slots_.size(); ++i) {
-    if (!slots_[i]) {
-      return &slots_[i];
+  for (auto& slot : slots_) {
+    if (slot && slot->state == state && (oldest == nullptr || slot->ended < (*oldest)->ended)) {
+      oldest = &slot;
     }
-    if (slots_[i]->state == Target::State::ended && (oldest == nullptr || slots_[i]->ended < (*oldest)->ended)) {
-      oldest = &slots_[i];
-    }
+  }
+  return oldest;
+}
+
+std::unique_ptr<Target>* TargetTable::free_slot(TargetObserver& observer) {
+  const auto empty = std::find(slots_.begin() + kOther + 1, slots_.end(), nullptr);
+  if (empty != slots_.end()) {
+    return &*empty;
+  }
+  std::unique_ptr<Target>* oldest = oldest_of(Target::State::resting);
+  if (oldest == nullptr) {
+    oldest = oldest_of(Target::State::ended);
   }
   if (oldest != nullptr) {
     remove(*oldest, observer);
@@ -139,7 +153,17 @@ Result<void> TargetTable::release_ended(bool scraped, Time now, TargetObserver& 
   bool released = false;
   for (auto& slot : slots_) {
     if (slot && slot->state == Target::State::ended && (scraped || now - slot->ended > kLongestWait)) {
+      slot->state = Target::State::resting;
+    }
+    if (slot && slot->state == Target::State::resting && now - slot->ended > kLongestRest) {
       remove(slot, observer);
+      released = true;
+    }
+  }
+  const auto rests = [](const auto& slot) { return slot && slot->state == Target::State::resting; };
+  for (auto resting = std::ranges::count_if(slots_, rests); resting > kMostResting; --resting) {
+    if (auto* const oldest = oldest_of(Target::State::resting); oldest != nullptr) {
+      remove(*oldest, observer);
       released = true;
     }
   }
@@ -149,7 +173,7 @@ Result<void> TargetTable::release_ended(bool scraped, Time now, TargetObserver& 
 std::vector<const Target*> TargetTable::targets() const {
   std::vector<const Target*> all;
   for (const auto& slot : slots_) {
-    if (slot) {
+    if (slot && slot->state != Target::State::resting) {
       all.push_back(slot.get());
     }
   }

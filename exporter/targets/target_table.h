@@ -20,7 +20,8 @@ using Time = std::chrono::steady_clock::time_point;
 struct Target {
   enum class State : std::uint8_t {
     live,
-    ended,  ///< gone from the machine; its last values are still to be scraped once
+    ended,    ///< gone from the machine; its last values are still to be scraped once
+    resting,  ///< and have been; shown no more, kept for a while in case it comes back
   };
   target_ref ref{};
   DesiredTarget wanted;
@@ -55,13 +56,15 @@ class TargetTable {
     std::size_t ended = 0;
     std::vector<std::string> failures;  ///< targets that could not be added, and why
   };
-  /// Makes the live targets those wanted. A target that ended and comes back under the same labels goes on counting.
+  /// Makes the live targets those wanted. A target that ended or rests and comes back under the same labels goes on
+  /// counting.
   Changes apply(std::vector<DesiredTarget> wanted, Time now, TargetObserver& observer);
 
-  /// Frees the targets that ended and whose last values have been scraped, or that have waited for a scrape too long.
+  /// Lays the targets to rest that ended and whose last values have been scraped, or that have waited for a scrape too
+  /// long; frees those that have rested too long, or are too many.
   Result<void> release_ended(bool scraped, Time now, TargetObserver& observer);
 
-  /// Live and ended targets, `other` first if it is in use.
+  /// Live and ended targets, `other` first if it is in use. Those that rest are left out.
   [[nodiscard]] std::vector<const Target*> targets() const;
   [[nodiscard]] std::size_t live() const;
 
@@ -78,6 +81,7 @@ class TargetTable {
   std::unique_ptr<Target>* free_slot(TargetObserver& observer);
   void overflow(DesiredTarget wanted, Changes& changes, TargetObserver& observer);
   void remove(std::unique_ptr<Target>& slot, TargetObserver& observer);
+  std::unique_ptr<Target>* oldest_of(Target::State state);
 
   std::vector<std::unique_ptr<Target>> slots_;  // by index
   std::vector<std::uint32_t> epochs_;           // latest of each index

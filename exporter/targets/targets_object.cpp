@@ -18,14 +18,17 @@ constexpr std::array<std::string_view, 3> kProcesses{"target_process_exited", "t
                                                      "target_process_forked"};
 constexpr std::array<std::string_view, 1> kListeners{"target_listener_changed"};
 constexpr std::array<std::string_view, 1> kOlder{"list_listeners"};
+constexpr std::array<std::string_view, 1> kOwn{"list_own_cgroups"};
 
 constexpr std::array kCgroupWays{Alternative{"tp_btf", kCgroups}};
 constexpr std::array kProcessWays{Alternative{"tp_btf", kProcesses}};
 constexpr std::array kListenerWays{Alternative{"tp_btf", kListeners}};
 constexpr std::array kOlderWays{Alternative{"iterator", kOlder}};
+constexpr std::array kOwnWays{Alternative{"iterator", kOwn}};
 
 constexpr std::array kHooks{Hook{"cgroups", kCgroupWays}, Hook{"processes", kProcessWays},
-                            Hook{"listeners", kListenerWays}, Hook{"older_listeners", kOlderWays}};
+                            Hook{"listeners", kListenerWays}, Hook{"older_listeners", kOlderWays},
+                            Hook{"own_cgroups", kOwnWays}};
 
 }  // namespace
 

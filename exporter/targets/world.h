@@ -23,6 +23,7 @@ struct World {
   std::map<std::string, std::uint64_t> cgroups;  ///< path below the v2 root ("/" is the root) → id
   std::map<std::uint32_t, Process> processes;    ///< by tgid; only filled where a rule or listener needs it
   std::vector<Listener> listeners;
+  std::string own_cgroup;                                   ///< path of tacho's own; only where a rule needs it
   std::map<std::string, ContainerName, std::less<>> names;  ///< of containers, by id; what is not known is not there
   std::uint32_t own_tgid = 0;                               ///< tacho does not discover itself
 };

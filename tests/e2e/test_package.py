@@ -13,9 +13,6 @@ import time
 
 import pytest
 
-if os.environ.get("TACHO_SKIP_SLOW", "") not in ("", "0"):
-    pytest.skip("TACHO_SKIP_SLOW is set", allow_module_level=True)
-
 from support import net
 from support.exposition import Samples
 from support.paths import BUILD, REPOSITORY

@@ -145,7 +145,13 @@ TEST_CASE("run statistics are exported when they are asked for") {
   server.ask(kRequests);
   server.finish();
   const Page page = tacho.page();
-  const Labels sends{{"probe", "socket"}, {"program", "socket_send"}};
+  // The program depends on the method; Linux 6.1 has no tracepoint of sends.
+  const bool function = page.count("tacho_probe_runs_total", {{"program", "socket_send"}}) == 0;
+  const bool kprobe = page.count("tacho_probe_runs_total", {{"program", "socket_kretprobe_inet_sendmsg"}}) == 1;
+  const Labels sends{{"probe", "socket"},
+                     {"program", kprobe     ? "socket_kretprobe_inet_sendmsg"
+                                 : function ? "socket_fexit_inet_sendmsg"
+                                            : "socket_send"}};
   CHECK(page.value("tacho_probe_runs_total", sends) >= kRequests);
   CHECK(page.value("tacho_probe_run_seconds_total", sends) > 0);
   CHECK(page.value("tacho_probe_misses_total", sends) >= 0);

@@ -115,9 +115,11 @@ TEST_CASE("waits that began before tacho are adopted, and count as what they tur
   (void)child.hear();
   CHECK(later.wait_for([&] { return later.page().value("tacho_threads") == 0; }));
   const Page page = later.page();
-  CHECK(page.value("tacho_poll_duration_seconds_count", {{"outcome", "ready"}}) == kThreads);
-  CHECK(page.value("tacho_poll_duration_seconds_sum", {{"outcome", "ready"}}) >=
-        between(adopted, told).least * kThreads);
+  // fexit does not see the end of calls that it was not there for; these threads make no other one.
+  const bool blind = page.count("tacho_probe_attached", {{"hook", "poll"}, {"method", "fentry"}}) == 1;
+  const Labels ready{{"outcome", "ready"}};
+  CHECK(page.value("tacho_poll_duration_seconds_count", ready) == (blind ? 0 : kThreads));
+  CHECK((blind || page.value("tacho_poll_duration_seconds_sum", ready) >= between(adopted, told).least * kThreads));
   CHECK(page.value("tacho_poll_waiters") == 0);
   child.tell();
   child.finish();

@@ -3,11 +3,14 @@
 Nothing of the machine's own images and containers is seen or touched. Containers share the machine's network.
 """
 
+import contextlib
 import json
+import os
 import pathlib
 import shutil
 import tempfile
 
+from support.cgroup import cgroup2_mount
 from support.process import Process, run
 from support.waiting import wait_until
 
@@ -77,6 +80,30 @@ class Storage:
             if place.startswith(self._directory.name):
                 run(["umount", place])
         self._directory.cleanup()
+
+
+def _removed(directory: pathlib.Path) -> bool:
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        directory.rmdir()
+    return True
+
+
+class Pod:
+    """A cgroup that its containers share, as the kubelet makes one for each pod; they must be gone before it."""
+
+    def __init__(self, name: str):
+        self.path = f"/tacho-test-{os.getpid()}-{name}"
+        self.options = ["--cgroup-parent", self.path]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        # podman makes it in every hierarchy that there is, with a cgroup for monitors, and leaves it there.
+        for hierarchy in {cgroup2_mount(), *pathlib.Path("/sys/fs/cgroup").iterdir()}:
+            own = hierarchy / self.path.lstrip("/")
+            for directory in (own / "conmon", own):
+                wait_until(lambda directory=directory: _removed(directory), 10, f"{directory} is empty")
 
 
 class Container:

@@ -57,12 +57,13 @@ class Samples:
 class Change:
     """Counters of one target between two scrapes."""
 
-    def __init__(self, before: Samples, after: Samples, target: str):
+    def __init__(self, before: Samples, after: Samples, target: str, **labels: str):
         self.before, self.after, self.target = before, after, target
+        self.labels = {"target": target, **labels}
 
     def of(self, name: str, **labels: str) -> float:
-        before = self.before.sum(name, target=self.target, **labels)
-        return self.after.get(name, target=self.target, **labels) - before
+        before = self.before.sum(name, **self.labels, **labels)
+        return self.after.get(name, **self.labels, **labels) - before
 
     @property
     def requests(self) -> int:
@@ -80,7 +81,7 @@ class Change:
         """Of a histogram's observations between the scrapes, linear within a bucket, as PromQL's histogram_quantile."""
         counts: dict[float, float] = {}
         for sign, samples in ((1, self.after), (-1, self.before)):
-            for have, value in samples.all(f"{family}_bucket", target=self.target, **labels):
+            for have, value in samples.all(f"{family}_bucket", **self.labels, **labels):
                 bound = float(have["le"])
                 counts[bound] = counts.get(bound, 0) + sign * value
         bounds = sorted(counts)

@@ -97,10 +97,13 @@ class Tacho:
             last = now
 
     @contextlib.contextmanager
-    def watch(self, name: str):
-        """Yields a Change of the target that is filled in when the block ends and the counters stand still."""
+    def watch(self, name: str, **labels: str):
+        """Yields a Change of the target that is filled in when the block ends and the counters stand still.
+
+        The labels tell it apart from others of that name.
+        """
         self.wait_for_target(name)
-        change = Change(self.settled(name), Samples([]), name)
+        change = Change(self.settled(name), Samples([]), name, **labels)
         yield change
         change.after = self.settled(name)
 

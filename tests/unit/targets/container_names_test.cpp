@@ -102,6 +102,20 @@ TEST_CASE("names are remembered while the container is there, also when its link
   CHECK(names.known().empty());
 }
 
+TEST_CASE("a container whose name is missing is told as new once, also where another one without a name has gone") {
+  const TempTree tree;
+  auto names = names_in(tree);
+  CHECK(names.refresh({container(id_of(1))}) == 1);
+  CHECK(names.misses_new());
+  CHECK(names.refresh({container(id_of(1))}) == 1);
+  CHECK_FALSE(names.misses_new());
+  CHECK(names.refresh({container(id_of(2))}) == 1);
+  CHECK(names.misses_new());
+  link_log(tree, "api-1", "web", id_of(2), log_of("api-1", "web"));
+  CHECK(names.refresh({container(id_of(2))}) == 0);
+  CHECK_FALSE(names.misses_new());
+}
+
 TEST_CASE("podman's and Docker's names are read from their files, whatever else is in them") {
   const TempTree tree;
   const std::string podman = R"([{"id": ")" + id_of(1) + R"(", "names": ["web", "web-old"]}, {"id": 7}, [],

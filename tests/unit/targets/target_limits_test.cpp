@@ -75,6 +75,18 @@ TEST_CASE("the place of the target that ended first is taken first, and only whe
   CHECK(table.overflowed() == 0);
 }
 
+TEST_CASE("the place of a target whose last values were scraped is taken before that of one that still waits") {
+  TargetTable table(2);
+  Recorder recorder;
+  table.apply({wanted("a", 10), wanted("b", 20)}, at(0), recorder);
+  table.apply({wanted("b", 20)}, at(1), recorder);
+  table.release_ended(true, at(2), recorder);
+  table.apply({}, at(3), recorder);
+  table.apply({wanted("c", 30)}, at(4), recorder);
+  CHECK(brief(table) == Lines{"c#1", "(b#2)"});
+  CHECK(recorder.events == Lines{"+a", "+b", "-a", "+c"});
+}
+
 TEST_CASE("a target that an observer refuses is a failure with its name and reason, and does not take a place") {
   TargetTable table(2);
   Recorder recorder;

@@ -56,6 +56,10 @@ TEST_CASE("a target that is no longer wanted ends, and waits for one scrape") {
   CHECK(brief(table) == Lines{"(a#1)"});
   table.release_ended(true, at(61), recorder);
   CHECK(brief(table).empty());
+  CHECK(recorder.events == Lines{"+a"});  // it may come back
+  table.release_ended(false, at(601), recorder);
+  CHECK(recorder.events == Lines{"+a"});
+  table.release_ended(false, at(602), recorder);
   CHECK(recorder.events == Lines{"+a", "-a"});
 }
 
@@ -93,6 +97,43 @@ TEST_CASE("a target that comes back under the same labels goes on where it was")
   table.release_ended(true, at(3), recorder);
   CHECK(brief(table) == Lines{"a#1"});
   CHECK(recorder.events == Lines{"+a"});
+}
+
+TEST_CASE("a target that comes back after its last values were scraped goes on where it was") {
+  TargetTable table(4);
+  Recorder recorder;
+  table.apply({wanted("a", 10)}, at(0), recorder);
+  const auto before = table.targets()[0]->ref;
+  table.apply({}, at(1), recorder);
+  table.release_ended(true, at(2), recorder);
+  REQUIRE(brief(table).empty());
+  CHECK(table.live() == 0);
+  const auto changes = table.apply({wanted("a", 11)}, at(400), recorder);
+  CHECK(changes.added == 0);
+  CHECK(brief(table) == Lines{"a#1"});
+  CHECK(table.targets()[0]->ref.epoch == before.epoch);
+  CHECK(table.cgroups().contains(11));
+  table.release_ended(true, at(4'000), recorder);
+  CHECK(recorder.events == Lines{"+a"});
+}
+
+TEST_CASE("of the targets that are gone the last 32 may come back") {
+  TargetTable table(100);
+  Recorder recorder;
+  for (int number = 0; number < 40; ++number) {
+    table.apply({wanted("t" + std::to_string(number), 10)}, at(number), recorder);
+    table.release_ended(true, at(number), recorder);
+  }
+  table.apply({}, at(40), recorder);
+  table.release_ended(true, at(40), recorder);
+  CHECK(brief(table).empty());
+  Lines removed;
+  for (const std::string& event : recorder.events) {
+    if (event.starts_with("-")) {
+      removed.push_back(event);
+    }
+  }
+  CHECK(removed == Lines{"-t0", "-t1", "-t2", "-t3", "-t4", "-t5", "-t6", "-t7"});
 }
 
 TEST_CASE("an index that is used again has another epoch each time") {
@@ -157,9 +198,9 @@ TEST_CASE("the observer is told once when all additions and removals of a step a
   CHECK(recorder.told == std::vector<std::size_t>{2, 4});
   table.apply({}, at(2), recorder);
   recorder.told.clear();
-  CHECK(table.release_ended(true, at(3), recorder));
+  CHECK(table.release_ended(true, at(700), recorder));
   CHECK(recorder.told == std::vector<std::size_t>{5});
-  CHECK(table.release_ended(true, at(4), recorder));  // nothing left to release, nothing to tell
+  CHECK(table.release_ended(true, at(701), recorder));  // nothing left to release, nothing to tell
   CHECK(recorder.told.size() == 1);
 }
 
@@ -169,7 +210,7 @@ TEST_CASE("changes that do not reach the kernel are reported") {
   recorder.refuses_changes = true;
   CHECK(table.apply({wanted("a", 10)}, at(0), recorder).failures == Lines{"kernel is out of memory"});
   table.apply({}, at(1), recorder);
-  const auto released = table.release_ended(true, at(2), recorder);
+  const auto released = table.release_ended(true, at(700), recorder);
   REQUIRE_FALSE(released);
   CHECK(released.error().code == ENOMEM);
   CHECK(brief(table).empty());

@@ -1,0 +1,147 @@
+"""A node of Kubernetes, simulated: real cgroups and the kubelet's links, for every runtime and driver."""
+
+import itertools
+import json
+import statistics
+import time
+
+import pytest
+
+from support.clients import exact
+from support.exposition import Samples
+from support.footprint import Footprint
+from support.node import RUNTIMES, Node, Pod
+from support.servers import ExactServer
+from support.tacho import Tacho
+from support.waiting import wait_until
+
+ALL = {"targets": [{"name": "node", "container": {"namespace": "*"}}], "probes": {"poll": {"enabled": False}}}
+REQUESTS = 23
+PODS = 500
+CHURN = 100
+# After half of them all that is remembered of the pods that are gone is there, and buffers have grown.
+ROUNDS = 8
+MEGABYTE = 1 << 20
+
+API = Pod("shop", "api-6d4cf56db6-x2x7k", ["init-db", "api", "metrics-proxy"])
+BATCH = Pod("batch", "job-1", ["run"], quality="besteffort")
+DATABASE = Pod("shop", "db-0", ["postgres"], quality="guaranteed")
+STATIC = Pod("kube-system", "etcd-node-1.example.org", ["etcd"], static=True)
+# 198 + 21 + 8 + 64 characters: 24 of the id's are left in the link's name.
+LONG = Pod("a-namespace-of-26-letters", "p" * 190, ["c" * 8])
+PODS_OF_A_NODE = [API, BATCH, DATABASE, STATIC, LONG]
+
+
+def told(tacho) -> set[frozenset]:
+    """tacho_target_info of every container; the rest of a large page is not parsed."""
+    lines = [line for line in tacho.text().splitlines(keepends=True) if "tacho_target_info" in line]
+    return {
+        frozenset((name, value) for name, value in labels.items() if name not in ("target", "unit"))
+        for labels, _ in Samples.parse("".join(lines)).all("tacho_target_info")
+    }
+
+
+def expected(node, pods) -> set[frozenset]:
+    return {frozenset(node.labels_of(pod, name).items()) for pod in pods for name in pod.containers}
+
+
+@pytest.fixture
+def tacho_on(cgroups, tmp_path):
+    """tacho_on(runtime) gives a simulated node; tacho has to be started with its log directory."""
+    return lambda runtime: Node(cgroups("node"), tmp_path / "log", RUNTIMES[runtime])
+
+
+def observing(node: Node, **more) -> Tacho:
+    return Tacho({**ALL, **more}, flags=[f"--path.log={node.log}", f"--path.lib={node.log}"])
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_every_container_is_called_what_the_kubelet_calls_it(tacho_on, runtime):
+    node = tacho_on(runtime)
+    for pod in PODS_OF_A_NODE:
+        node.add(pod)
+    cut = [link.name for link in (node.log / "containers").iterdir() if len(link.name) == 255]
+    assert len(cut) == 1 and not cut[0].endswith(f"{LONG.id_of(LONG.containers[0])}.log"), "one link's name is cut"
+    with observing(node) as tacho:
+        # Pause containers and monitors are not among them.
+        assert told(tacho) == expected(node, PODS_OF_A_NODE)
+        late = Pod("shop", "late", ["app"])
+        node.add(late)
+        wait_until(lambda: told(tacho) == expected(node, [*PODS_OF_A_NODE, late]), 2, "the pod that came later")
+        node.remove(BATCH)
+        wait_until(lambda: told(tacho) == expected(node, [API, DATABASE, STATIC, LONG, late]), 2, "one pod less")
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_requests_carry_the_labels_and_a_restart_goes_on(tacho_on, runtime):
+    node = tacho_on(runtime)
+    node.add(API)
+    labels = {"namespace": "shop", "pod": API.name, "container": "api"}
+
+    def serve(attempt: int) -> None:
+        inside = node.directory(node.path_of(API, "api", attempt)) / node.runtime.inner / "cgroup.procs"
+        with ExactServer(["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(inside)]) as server:
+            exact(server.address, REQUESTS, connections=2)
+
+    def counted() -> float:
+        return tacho.settled("node").get("tacho_requests_total", **labels)
+
+    with observing(node) as tacho:
+        serve(0)
+        assert counted() == REQUESTS
+        wait_until(lambda: _stopped(node, API, "api"), 5, "the container has ended")
+        wait_until(lambda: not tacho.scrape().has("tacho_requests_total", **labels), 2, "its series have ended")
+        node.start(API, "api", 1)
+        wait_until(lambda: tacho.scrape().has("tacho_requests_total", **labels), 2, "it is there again")
+        serve(1)
+        assert counted() == 2 * REQUESTS
+        wait_until(lambda: _stopped(node, API, "api", 1), 5, "the container has ended")
+
+
+def _stopped(node: Node, *container) -> bool:
+    """An OSError while its last process is on its way out."""
+    node.stop(*container)
+    return True
+
+
+def test_500_pods_and_their_churn(tacho_on):
+    node = tacho_on("containerd, systemd")
+    numbers = itertools.count()
+
+    def new_pods(count: int) -> list[Pod]:
+        pods = [Pod("shop", f"web-{next(numbers)}", ["app"]) for _ in range(count)]
+        for pod in pods:
+            node.add(pod)
+        return pods
+
+    def seen(pod: Pod) -> bool:
+        found = json.loads(tacho.http(f"/api/v1/targets?filter={pod.id_of('app')}&limit=1")[2])
+        return found["matched"] == 1
+
+    pods = new_pods(PODS)
+    waits = []
+    with observing(node, limits={"max_targets": PODS + CHURN}) as tacho:
+        assert told(tacho) == expected(node, pods)
+        footprints = []
+        for _ in range(ROUNDS):
+            for pod in pods[:CHURN]:
+                node.remove(pod)
+            pods = pods[CHURN:] + new_pods(CHURN)
+            began = time.monotonic()
+            wait_until(lambda: seen(pods[-1]), 5, "the last pod", interval=0.01)
+            waits.append(time.monotonic() - began)
+            wanted = expected(node, pods)
+            wait_until(lambda: told(tacho) == wanted, 10, "exactly the pods that are there")
+            footprints.append(Footprint(tacho))
+        lost = {str(labels): value for labels, value in tacho.scrape().all("tacho_lost_events_total") if value}
+    for pod in pods:
+        node.remove(pod)
+    first, last = footprints[ROUNDS // 2 - 1], footprints[-1]
+    print(f"seen after {', '.join(f'{wait:.2f}' for wait in waits)} s; {last.series} series, "
+          f"{last.resident / MEGABYTE:.0f} MiB, {(last.resident - first.resident) / MEGABYTE:.1f} more in the last {ROUNDS // 2} rounds")  # fmt: skip
+    assert statistics.median(waits) < 1
+    assert last.series == first.series and last.targets == PODS
+    assert last.map_entries == first.map_entries
+    assert last.descriptors == first.descriptors
+    assert last.resident - first.resident < 4 * MEGABYTE
+    assert not lost
