@@ -42,15 +42,15 @@ def test_a_removed_cgroup_leaves_after_a_final_scrape(cgroups):
         assert tacho.requests("stays") == 0
 
 
-def test_a_cgroup_made_again_starts_anew(cgroups, agree):
+def test_a_cgroup_made_again_goes_on_counting(cgroups, agree):
     parent = cgroups("again")
     with Tacho({"targets": [target("again", f"{parent.path}/web")]}) as tacho:
-        for _ in range(3):
+        for made in range(1, 4):
             with Cgroup("web", parent) as group, ExactServer(group.prefix) as server:
                 tacho.wait_for_target("again")
                 counted = exact(server.address, 23)
                 change = tacho.settled("again")
-                assert change.get("tacho_requests_total", target="again") == counted.requests
+                assert change.get("tacho_requests_total", target="again") == made * counted.requests
             wait_until(lambda: not tacho.scrape().has("tacho_requests_total", target="again"), 2, "the target left")
 
 
