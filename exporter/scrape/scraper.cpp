@@ -189,7 +189,7 @@ void Scraper::write_probe(std::string& out, std::size_t number, metrics::Format 
 void Scraper::write_judgements(std::string& out, metrics::Format format) {
   metrics::append_header(out, saturation_families().front(), format, window_text());
   for (const auto& runtime : runtimes_) {
-    if (runtime) {
+    if (shows(runtime)) {
       metrics::Row row;
       row.values.push_back(metrics::Value::number(runtime->saturation.ratio()));
       runtime->series[probes_.size()].append(out, 0, row);

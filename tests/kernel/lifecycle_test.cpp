@@ -15,6 +15,7 @@
 #include "kernel/support/server.h"
 #include "probes/registry.h"
 #include "scrape/conditions.h"
+#include "scrape/saturation.h"
 #include "scrape/self_families.h"
 
 using namespace tacho::kernel_test;
@@ -121,8 +122,10 @@ TEST_CASE("a scrape has exactly the families that are documented") {
       documented.emplace(family.name);
     }
   }
-  for (const auto& family : tacho::scrape::condition_families()) {
-    documented.emplace(family.name);
+  for (const auto families : {tacho::scrape::saturation_families(), tacho::scrape::condition_families()}) {
+    for (const auto& family : families) {
+      documented.emplace(family.name);
+    }
   }
   for (const auto& family : tacho::scrape::kSelfFamilies) {
     if (family.help.find("run_statistics") == std::string_view::npos) {
