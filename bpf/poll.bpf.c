@@ -385,8 +385,7 @@ int BPF_PROG(poll_raw_enter, struct pt_regs *regs, long number)
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(poll_thread_exit, struct task_struct *task)
+static __always_inline void on_thread_exit(struct task_struct *task)
 {
 	struct poll_state *st = state_of(task);
 
@@ -394,8 +393,9 @@ int BPF_PROG(poll_thread_exit, struct task_struct *task)
 		forget_thread(st);
 		drop_state(task);
 	}
-	return 0;
 }
+
+ON_TRACEPOINT(sched_process_exit, poll_thread_exit, on_thread_exit(task), struct task_struct *task)
 
 /* Threads of watched targets that are waiting already: their wait counts from now on. */
 SEC("iter/task")

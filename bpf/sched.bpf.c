@@ -402,49 +402,10 @@ static __always_inline void on_first_wakeup(struct task_struct *task)
 /* Linux 5.18 adds the state at the end (fa2c3254d7cf, 9c2136be0878). What the task says is as good: while it
  * is switched out, only a waker can change it, to TASK_WAKING.
  */
-SEC("tp_btf/sched_switch")
-int BPF_PROG(sched_switched, bool preempted, struct task_struct *prev, struct task_struct *next)
-{
-	on_switch(preempted, prev, next);
-	return 0;
-}
-
-SEC("tp_btf/sched_wakeup")
-int BPF_PROG(sched_woken, struct task_struct *task)
-{
-	on_wakeup(task);
-	return 0;
-}
-
-SEC("tp_btf/sched_wakeup_new")
-int BPF_PROG(sched_woken_first, struct task_struct *task)
-{
-	on_first_wakeup(task);
-	return 0;
-}
-
-#ifdef TACHO_BASIC
-SEC("raw_tp/sched_switch")
-int BPF_PROG(sched_raw_switched, bool preempted, struct task_struct *prev, struct task_struct *next)
-{
-	on_switch(preempted, prev, next);
-	return 0;
-}
-
-SEC("raw_tp/sched_wakeup")
-int BPF_PROG(sched_raw_woken, struct task_struct *task)
-{
-	on_wakeup(task);
-	return 0;
-}
-
-SEC("raw_tp/sched_wakeup_new")
-int BPF_PROG(sched_raw_woken_first, struct task_struct *task)
-{
-	on_first_wakeup(task);
-	return 0;
-}
-#endif
+ON_TRACEPOINT(sched_switch, sched_switched, on_switch(preempted, prev, next), bool preempted,
+	      struct task_struct *prev, struct task_struct *next)
+ON_TRACEPOINT(sched_wakeup, sched_woken, on_wakeup(task), struct task_struct *task)
+ON_TRACEPOINT(sched_wakeup_new, sched_woken_first, on_first_wakeup(task), struct task_struct *task)
 
 static __always_inline u32 state_now(struct task_struct *task)
 {

@@ -243,12 +243,8 @@ static __always_inline void on_state_change(struct sock *sk, int old_state, int 
 	}
 }
 
-SEC("tp_btf/inet_sock_set_state")
-int BPF_PROG(socket_state_change, struct sock *sk, int old_state, int new_state)
-{
-	on_state_change(sk, old_state, new_state);
-	return 0;
-}
+ON_TRACEPOINT(inet_sock_set_state, socket_state_change, on_state_change(sk, old_state, new_state),
+	      struct sock *sk, int old_state, int new_state)
 
 /*
  * Sockets that are older than the programs or than their target. Two passes over all open files: the first

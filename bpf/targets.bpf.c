@@ -42,8 +42,8 @@ static __always_inline void send_event(u32 kind, u64 cgroup, u32 tgid)
 static __always_inline bool on_watched_hierarchy(struct cgroup *cgrp)
 {
 	if (cgroup_v1)
-		return cgrp->root->subsys_mask & (1U << MEMORY_CONTROLLER);
-	return cgrp->root->hierarchy_id == 0;
+		return BPF_CORE_READ(cgrp, root, subsys_mask) & (1U << MEMORY_CONTROLLER);
+	return BPF_CORE_READ(cgrp, root, hierarchy_id) == 0;
 }
 
 static __always_inline void send_cgroup_event(u32 kind, u64 id, const char *path)
@@ -62,14 +62,14 @@ static __always_inline void send_cgroup_event(u32 kind, u64 id, const char *path
 static __always_inline void inherit_target(struct cgroup *cgrp, u64 id)
 {
 	struct target_rules *rules = get_rules();
-	struct cgroup_subsys_state *parent = cgrp->self.parent;
+	struct cgroup_subsys_state *parent = FIELD(cgrp, self.parent);
 	struct target_ref *found, target;
 	u64 parent_id;
 	u32 bit = id % TACHO_CGROUP_FILTER_BITS;
 
 	if (!rules || !parent)
 		return;
-	parent_id = parent->cgroup->kn->id;
+	parent_id = BPF_CORE_READ(parent, cgroup, kn, id);
 	found = bpf_map_lookup_elem(&cgroup_targets, &parent_id);
 	if (!found)
 		return;
@@ -81,96 +81,95 @@ static __always_inline void inherit_target(struct cgroup *cgrp, u64 id)
 	set_bits(&rules->cgroup_filter[bit / 64], 1ULL << (bit % 64));
 }
 
-SEC("tp_btf/cgroup_mkdir")
-int BPF_PROG(target_cgroup_created, struct cgroup *cgrp, const char *path)
+static __always_inline void on_cgroup_created(struct cgroup *cgrp, const char *path)
 {
 	u64 id;
 
 	if (!on_watched_hierarchy(cgrp))
-		return 0;
-	id = cgrp->kn->id;
+		return;
+	id = BPF_CORE_READ(cgrp, kn, id);
 	inherit_target(cgrp, id);
 	send_cgroup_event(TACHO_CGROUP_CREATED, id, path);
-	return 0;
 }
 
-SEC("tp_btf/cgroup_rmdir")
-int BPF_PROG(target_cgroup_removed, struct cgroup *cgrp, const char *path)
+static __always_inline void on_cgroup_removed(struct cgroup *cgrp, const char *path)
 {
 	u64 id;
 
 	if (!on_watched_hierarchy(cgrp))
-		return 0;
-	id = cgrp->kn->id;
+		return;
+	id = BPF_CORE_READ(cgrp, kn, id);
 	bpf_map_delete_elem(&cgroup_targets, &id);
 	send_cgroup_event(TACHO_CGROUP_REMOVED, id, path);
-	return 0;
 }
 
 /* A child of a watched process serves the same sockets (pre-fork workers) until it executes something else.
  */
-SEC("tp_btf/sched_process_fork")
-int BPF_PROG(target_process_forked, struct task_struct *parent, struct task_struct *child)
+static __always_inline void on_fork(struct task_struct *parent, struct task_struct *child)
 {
 	struct target_rules *rules = get_rules();
-	u32 parent_tgid = parent->tgid;
-	u32 tgid = child->tgid;
+	u32 parent_tgid = FIELD(parent, tgid);
+	u32 tgid = FIELD(child, tgid);
 	struct target_ref *found, target;
 
 	if (!rules || !rules->process_rules || tgid == parent_tgid)
-		return 0;
+		return;
 	found = bpf_map_lookup_elem(&process_targets, &parent_tgid);
 	if (!found) {
 		/* The number may have belonged to a watched process that is gone. */
 		bpf_map_delete_elem(&process_targets, &tgid);
-		return 0;
+		return;
 	}
 	target = *found;
 	if (bpf_map_update_elem(&process_targets, &tgid, &target, BPF_ANY))
 		count_loss(TACHO_LOST_MAP_FULL);
-	return 0;
 }
 
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(target_process_executed, struct task_struct *task)
+static __always_inline void on_exec(struct task_struct *task)
 {
 	struct target_rules *rules = get_rules();
-	u32 tgid = task->tgid;
+	u32 tgid = FIELD(task, tgid);
 	bool watched;
 
 	if (!rules || !rules->process_rules)
-		return 0;
+		return;
 	watched = !bpf_map_delete_elem(&process_targets, &tgid);
 	/* It may have kept sockets that remember the target. */
 	if (watched)
 		__sync_fetch_and_add(&rules->generation, 1);
 	if (watched || rules->watch_executions)
 		send_event(TACHO_PROCESS_EXECUTED, cgroup_of(task), tgid);
-	return 0;
 }
 
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(target_process_exited, struct task_struct *task)
+static __always_inline void on_exit(struct task_struct *task)
 {
 	struct target_rules *rules = get_rules();
-	u32 tgid = task->tgid;
+	u32 tgid = FIELD(task, tgid);
 
-	if (!rules || !rules->process_rules || (u32)task->pid != tgid)
-		return 0;
+	if (!rules || !rules->process_rules || (u32)FIELD(task, pid) != tgid)
+		return;
 	if (bpf_map_lookup_elem(&process_targets, &tgid))
 		send_event(TACHO_PROCESS_EXITED, cgroup_of(task), tgid);
-	return 0;
 }
 
-SEC("tp_btf/inet_sock_set_state")
-int BPF_PROG(target_listener_changed, struct sock *sk, int old_state, int new_state)
+static __always_inline void on_state_change(int old_state, int new_state)
 {
 	if (new_state == TCP_LISTEN)
 		send_event(TACHO_LISTENER_OPENED, current_cgroup(), current_tgid());
 	else if (old_state == TCP_LISTEN && new_state == TCP_CLOSE)
 		send_event(TACHO_LISTENER_CLOSED, current_cgroup(), current_tgid());
-	return 0;
 }
+
+ON_TRACEPOINT(cgroup_mkdir, target_cgroup_created, on_cgroup_created(cgrp, path), struct cgroup *cgrp,
+	      const char *path)
+ON_TRACEPOINT(cgroup_rmdir, target_cgroup_removed, on_cgroup_removed(cgrp, path), struct cgroup *cgrp,
+	      const char *path)
+ON_TRACEPOINT(sched_process_fork, target_process_forked, on_fork(parent, child), struct task_struct *parent,
+	      struct task_struct *child)
+ON_TRACEPOINT(sched_process_exec, target_process_executed, on_exec(task), struct task_struct *task)
+ON_TRACEPOINT(sched_process_exit, target_process_exited, on_exit(task), struct task_struct *task)
+ON_TRACEPOINT(inet_sock_set_state, target_listener_changed, on_state_change(old_state, new_state),
+	      struct sock *sk, int old_state, int new_state)
 
 static __always_inline u32 listener_kind(struct sock *sk)
 {

@@ -18,6 +18,21 @@
 
 #define FIELD(pointer, member) BPF_CORE_READ(pointer, member)
 
+/* A second program for kernels without type information of their own (--btf.path), which know no tp_btf. */
+#define ON_TRACEPOINT(event, name, call, arguments...)                                                       \
+	SEC("tp_btf/" #event)                                                                                \
+	int BPF_PROG(name, ##arguments)                                                                      \
+	{                                                                                                    \
+		call;                                                                                        \
+		return 0;                                                                                    \
+	}                                                                                                    \
+	SEC("raw_tp/" #event)                                                                                \
+	int BPF_PROG(raw_##name, ##arguments)                                                                \
+	{                                                                                                    \
+		call;                                                                                        \
+		return 0;                                                                                    \
+	}
+
 static __always_inline u64 exchange(u64 *place, u64 value)
 {
 	u64 old = *(volatile u64 *)place;
@@ -47,6 +62,9 @@ static __always_inline void set_bits(u64 *place, u64 bits)
 	*(volatile u64 *)place |= bits;
 }
 
+/* Whether the kernel knows its own types: what helpers return is typed. Set before loading. */
+const volatile __u32 kernel_types = 1;
+
 /* bpf_get_current_task_btf and bpf_task_pt_regs: Linux 5.11, 5.15. */
 static __always_inline struct task_struct *current_task(void)
 {
@@ -64,7 +82,7 @@ static __always_inline struct pt_regs *task_registers(struct task_struct *task)
 
 static __always_inline struct pt_regs *current_registers(void)
 {
-	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
+	if (kernel_types && bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
 		return (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	return task_registers(current_task());
 }
@@ -86,6 +104,14 @@ static __always_inline struct sock *sock_of_file(struct file *file)
 #else
 
 #define FIELD(pointer, member) ((pointer)->member)
+
+#define ON_TRACEPOINT(event, name, call, arguments...)                                                       \
+	SEC("tp_btf/" #event)                                                                                \
+	int BPF_PROG(name, ##arguments)                                                                      \
+	{                                                                                                    \
+		call;                                                                                        \
+		return 0;                                                                                    \
+	}
 
 static __always_inline u64 exchange(u64 *place, u64 value)
 {

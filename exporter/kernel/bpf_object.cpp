@@ -2,6 +2,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 
@@ -172,6 +173,12 @@ bool BpfObject::try_load(const ObjectSource& source, AttachPlan& plan, const Loa
   ObjectSetup object_setup(object_.get(), std::ranges::any_of(plan.programs(), [this](std::string_view name) {
                              return is_preemptible(find_program(object_.get(), name));
                            }));
+  if (!kernel_has_types()) {
+    // Only the basic variants have it.
+    if (auto set = object_setup.set_constant("kernel_types", std::uint32_t{0}); !set) {
+      spdlog::debug("{}: {}", object_name, set.error().message);
+    }
+  }
   if (auto ready = setup(object_setup); !ready) {
     error = ready.error();
     return false;

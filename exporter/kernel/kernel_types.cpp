@@ -15,6 +15,8 @@ struct BtfDeleter {
   void operator()(btf* types) const { btf__free(types); }
 };
 
+constexpr const char* kOwnTypes = "/sys/kernel/btf/vmlinux";
+
 /// Read once in a process: a kernel's types are five megabytes.
 const btf* types_of(const std::string& path) {
   static std::map<std::string, std::unique_ptr<btf, BtfDeleter>> known;
@@ -33,10 +35,19 @@ bool may_be_in_module() {
 
 }  // namespace
 
+bool kernel_has_types() {
+  return ::access(kOwnTypes, F_OK) == 0;
+}
+
 std::string absent_target(std::string_view section, const std::string& btf_path) {
   const auto slash = section.find('/');
   const std::string_view kind = section.substr(0, slash);
   const std::string target(slash == std::string_view::npos ? "" : section.substr(slash + 1));
+  // A file of types helps libbpf to find members; the kernel checks these programs by its own types.
+  const bool by_type = kind == "tp_btf" || kind == "fentry" || kind == "fexit" || kind == "iter";
+  if (by_type && !kernel_has_types()) {
+    return "this kernel has no type information of its own (" + std::string(kOwnTypes) + ")";
+  }
   const btf* types = kind == "tp_btf" || kind == "fentry" || kind == "fexit" ? types_of(btf_path) : nullptr;
   if (types == nullptr) {
     return {};

@@ -5,6 +5,10 @@
 
 namespace tacho::kernel {
 
+/// Whether the running kernel has type information of its own. Without it a BTF file tells libbpf where members are,
+/// but the kernel takes no program that it would check by type: tp_btf, fentry, fexit, iterators.
+bool kernel_has_types();
+
 /// Why a program cannot be attached, as far as the kernel's type information tells: its section names a tracepoint or
 /// function that the kernel does not have. Saves a try, which may take the verifier milliseconds, and gives a clear
 /// reason whatever the privileges are.

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <spdlog/spdlog.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -28,6 +29,13 @@ Result<void> command(const std::string& events_file, const std::string& line) {
   return {};
 }
 
+/// An event that stays is a line that does nothing.
+void remove_event(const std::string& events_file, const std::string& event) {
+  if (auto done = command(events_file, "-:" + event); !done) {
+    spdlog::debug("{}", done.error().message);
+  }
+}
+
 /// Removes the events of processes that are gone: lines "r1024:tacho_PID/NAME FUNCTION".
 void remove_stale(const std::string& events_file) {
   std::ifstream file(events_file);
@@ -45,7 +53,7 @@ void remove_stale(const std::string& events_file) {
   }
   for (const std::string& event : stale) {
     // Another tacho may have been faster.
-    static_cast<void>(command(events_file, "-:" + event));
+    remove_event(events_file, event);
   }
 }
 
@@ -77,7 +85,7 @@ ReturnProbe::~ReturnProbe() {
     bpf_link__destroy(link_);
   }
   if (!event_.empty()) {
-    static_cast<void>(command(events_file_, "-:" + event_));
+    remove_event(events_file_, event_);
   }
 }
 

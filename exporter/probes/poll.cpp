@@ -30,14 +30,18 @@ constexpr std::array<std::string_view, 6> kFunctions{"poll_fexit_do_epoll_wait",
                                                      "poll_fentry_do_sys_poll",    "poll_fentry_core_sys_select"};
 constexpr std::array<std::string_view, 2> kRaw{"poll_raw_exit", "poll_raw_enter"};
 constexpr std::array<std::string_view, 1> kThreads{"poll_thread_exit"};
+constexpr std::array<std::string_view, 1> kRawThreads{"raw_poll_thread_exit"};
 constexpr std::array<std::string_view, 1> kOlder{"poll_adopt"};
 
 constexpr std::array kPollWays{Alternative{"fentry", kFunctions}, Alternative{"tracepoint", kClassic},
                                Alternative{"raw_tracepoint", kRaw}};
 constexpr std::array kThreadWays{Alternative{"tp_btf", kThreads}};
+constexpr std::array kBasicThreadWays{Alternative{"tp_btf", kThreads}, Alternative{"raw_tracepoint", kRawThreads}};
 constexpr std::array kOlderWays{Alternative{"iterator", kOlder}};
 
 constexpr std::array kHooks{Hook{"thread_exit", kThreadWays}, Hook{"poll", kPollWays}, Hook{"older_waits", kOlderWays}};
+constexpr std::array kBasicHooks{Hook{"thread_exit", kBasicThreadWays}, Hook{"poll", kPollWays},
+                                 Hook{"older_waits", kOlderWays}};
 
 constexpr std::array<std::string_view, 1> kBoundedMaps{"poll_blocks"};
 
@@ -145,7 +149,7 @@ Result<std::unique_ptr<Probe>> load_poll_probe(const config::Config& config, con
         tracefs.error().message);
   }
   const std::array variants{kernel::Variant{"task_storage", kernel::source_of("poll", poll_bpf__elf_bytes), kHooks},
-                            kernel::Variant{"hash", kernel::source_of("poll", poll_basic_bpf__elf_bytes), kHooks}};
+                            kernel::Variant{"hash", kernel::source_of("poll", poll_basic_bpf__elf_bytes), kBasicHooks}};
   auto object = load_object(variants, config.probes.poll, environment, [&environment](kernel::ObjectSetup& setup) {
     return set_up_blocks(setup, "poll_blocks", sizeof(poll_shard), environment);
   });

@@ -23,7 +23,7 @@ using kernel::Alternative;
 using kernel::Hook;
 
 constexpr std::array<std::string_view, 3> kThreads{"sched_woken_first", "sched_woken", "sched_switched"};
-constexpr std::array<std::string_view, 3> kRaw{"sched_raw_woken_first", "sched_raw_woken", "sched_raw_switched"};
+constexpr std::array<std::string_view, 3> kRaw{"raw_sched_woken_first", "raw_sched_woken", "raw_sched_switched"};
 constexpr std::array<std::string_view, 1> kOlder{"sched_adopt"};
 
 constexpr std::array kThreadWays{Alternative{"tp_btf", kThreads}};

@@ -14,6 +14,7 @@ constexpr std::array<Names, 1> kSend{"socket_send"};
 constexpr std::array<Names, 1> kReceive{"socket_receive"};
 constexpr std::array<Names, 1> kDataReady{"socket_data_ready"};
 constexpr std::array<Names, 1> kState{"socket_state_change"};
+constexpr std::array<Names, 1> kRawState{"raw_socket_state_change"};
 constexpr std::array<Names, 2> kOlder{"socket_list_ports", "socket_adopt"};
 constexpr std::array<Names, 1> kOlderMore{"socket_list_own_ports"};
 
@@ -66,6 +67,7 @@ constexpr Alternative kFunctionReceiveOld{"fentry", kFexitReceiveOld, kFexitRece
 constexpr Alternative kFunctionDataReady{"fentry", kFentryDataReady};
 
 constexpr std::array kStateWays{Alternative{"tp_btf", kState}};
+constexpr std::array kBasicStateWays{Alternative{"tp_btf", kState}, Alternative{"raw_tracepoint", kRawState}};
 constexpr std::array kOlderWays{Alternative{"iterator", kOlder, kOlderMore}};
 constexpr std::array kSendWays{kTpSend, kFunctionSend};
 constexpr std::array kReceiveWays{kTpReceive, kFunctionReceive, kFunctionReceiveOld};
@@ -84,9 +86,9 @@ constexpr std::array kBasicReceiveWays{kTpReceive, kFunctionReceive, kFunctionRe
                                        Alternative{"kprobe", kKprobeReceiveOld, kKprobeReceiveMoreOld}};
 constexpr std::array kBasicDataReadyWays{kTpDataReady, kFunctionDataReady, Alternative{"kprobe", kKprobeDataReady}};
 
-constexpr std::array kBasicHooks{Hook{"socket_gone", kGoneWays},     Hook{"clone", kCloneWays},
-                                 Hook{"state_change", kStateWays},   Hook{"data_ready", kBasicDataReadyWays},
-                                 Hook{"receive", kBasicReceiveWays}, Hook{"send", kBasicSendWays},
+constexpr std::array kBasicHooks{Hook{"socket_gone", kGoneWays},        Hook{"clone", kCloneWays},
+                                 Hook{"state_change", kBasicStateWays}, Hook{"data_ready", kBasicDataReadyWays},
+                                 Hook{"receive", kBasicReceiveWays},    Hook{"send", kBasicSendWays},
                                  Hook{"older_sockets", kOlderWays}};
 
 }  // namespace

@@ -26,9 +26,23 @@ constexpr std::array kListenerWays{Alternative{"tp_btf", kListeners}};
 constexpr std::array kOlderWays{Alternative{"iterator", kOlder}};
 constexpr std::array kOwnWays{Alternative{"iterator", kOwn}};
 
+constexpr std::array<std::string_view, 2> kRawCgroups{"raw_target_cgroup_created", "raw_target_cgroup_removed"};
+constexpr std::array<std::string_view, 3> kRawProcesses{"raw_target_process_exited", "raw_target_process_executed",
+                                                        "raw_target_process_forked"};
+constexpr std::array<std::string_view, 1> kRawListeners{"raw_target_listener_changed"};
+
+constexpr std::array kBasicCgroupWays{Alternative{"tp_btf", kCgroups}, Alternative{"raw_tracepoint", kRawCgroups}};
+constexpr std::array kBasicProcessWays{Alternative{"tp_btf", kProcesses}, Alternative{"raw_tracepoint", kRawProcesses}};
+constexpr std::array kBasicListenerWays{Alternative{"tp_btf", kListeners},
+                                        Alternative{"raw_tracepoint", kRawListeners}};
+
 constexpr std::array kHooks{Hook{"cgroups", kCgroupWays}, Hook{"processes", kProcessWays},
                             Hook{"listeners", kListenerWays}, Hook{"older_listeners", kOlderWays},
                             Hook{"own_cgroups", kOwnWays}};
+
+constexpr std::array kBasicHooks{Hook{"cgroups", kBasicCgroupWays}, Hook{"processes", kBasicProcessWays},
+                                 Hook{"listeners", kBasicListenerWays}, Hook{"older_listeners", kOlderWays},
+                                 Hook{"own_cgroups", kOwnWays}};
 
 }  // namespace
 
@@ -36,7 +50,7 @@ Result<std::unique_ptr<kernel::BpfObject>> load_targets_object(std::size_t indic
                                                                const kernel::LoadOptions& options) {
   const std::array variants{
       kernel::Variant{"atomic", kernel::source_of("targets", targets_bpf__elf_bytes), kHooks},
-      kernel::Variant{"basic", kernel::source_of("targets", targets_basic_bpf__elf_bytes), kHooks}};
+      kernel::Variant{"basic", kernel::source_of("targets", targets_basic_bpf__elf_bytes), kBasicHooks}};
   return kernel::load_best(variants, options, [indices, cgroup_v1](kernel::ObjectSetup& setup) -> Result<void> {
     if (auto done = setup.set_constant("cgroup_v1", static_cast<std::uint32_t>(cgroup_v1)); !done) {
       return done;

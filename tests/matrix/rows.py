@@ -15,6 +15,7 @@ class Row:
     uses: str  # the method that must turn out to be in use for sends and receives
     cgroups: str = "v2"  # "hybrid", "v1"
     unprivileged: bool = False  # uid 65534 with CAP_BPF and CAP_PERFMON only
+    types: bool = True  # False: the kernel's own are hidden, tacho gets a file
     kernel_tests: bool = True
     long: bool = False  # only with --long
     essential: bool = False  # some kernel tests run with --short, too
@@ -27,12 +28,14 @@ class Row:
             words.append(f"cgroup {self.cgroups}")
         if self.unprivileged:
             words.append("CAP_BPF, CAP_PERFMON")
+        if not self.types:
+            words.append("--btf.path")
         return ", ".join(words)
 
     @property
     def steps(self) -> list[str]:
         """Names of the results that the row must bring."""
-        return ["plan", *(["kernel"] if self.kernel_tests else []), "tcp", "tcp6", "unix", "redis"]
+        return [*([] if self.types else ["no-types"]), "plan", *(["kernel"] if self.kernel_tests else []), "tcp", "tcp6", "unix", "redis"]
 
     @property
     def state(self) -> str:
@@ -50,6 +53,8 @@ class Row:
     def job(self) -> str:
         prefix = "/work/setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all,+bpf,+perfmon --ambient-caps=-all,+bpf,+perfmon"
         lines = [f"tacho_prefix='{prefix}'" if self.unprivileged else "tacho_prefix="]
+        if not self.types:
+            lines.append("hide_types_step no-types")
         lines.append(f"plan_step {self.method}")
         for name, address in (("tcp", "127.0.0.1:0"), ("tcp6", "[::1]:0"), ("unix", "unix:/tmp/socket")):
             lines.append(f"exact_step {self.method} '{SELECTOR}' {name} '{address}'")
@@ -83,4 +88,5 @@ def rows() -> list[Row]:
         all_rows.append(Row(kernels[name, "amd64"], "auto", best, cgroups="v1", kernel_tests=False))
     for name, best in (("6.1", "fentry"), ("6.12", "tp_btf"), ("sid", "tp_btf")):
         all_rows.append(Row(kernels[name, "amd64"], "auto", best, unprivileged=True, kernel_tests=False))
+    all_rows.append(Row(kernels["6.1", "amd64"], "auto", "kprobe", types=False, kernel_tests=False))
     return all_rows
