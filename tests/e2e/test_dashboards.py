@@ -1,10 +1,11 @@
 """A loaded server, tacho and a real Prometheus with our rules: every query of every panel, variable and rule is run.
 
-One event loop that takes 2 ms for a reply, before four clients that send again at once: one request is worked on while
-three wait. What calls it is a target too, of which the server is a dependency.
+One event loop that takes 2 ms for a reply, before 64 clients that send again at once: one request is worked on while
+63 wait, as in an M/M/1 queue at 98 % of its capacity. What calls it is a target too, of which the server is a dependency.
 """
 
 import contextlib
+import dataclasses
 import json
 import math
 import re
@@ -23,7 +24,7 @@ from support.servers import ExactServer
 from support.tacho import Tacho, target
 from support.waiting import wait_until
 
-CONNECTIONS = 4
+CONNECTIONS = 64
 WINDOW = 15  # seconds of load at least
 
 # Queries that may be empty, each with the reason.
@@ -45,6 +46,8 @@ SILENT = {
     "TachoMapNearlyFull": "there is room",
     "TachoTargetsOverflowed": "there are two targets",
 }
+# A mean of five minutes, of which the load takes less than half: promtool tests the threshold itself.
+EASED = {"TachoTargetSaturated": ("> 0.9", "> 0.4")}
 # Panels about the target that calls, not about the one that serves.
 OF_THE_CALLER = {"Calls to dependencies A", "Time of dependencies A"}
 
@@ -149,7 +152,12 @@ def test_every_recording_rule_has_data(scene):
 
 def test_alerts_fire_for_what_is_the_case(scene):
     """An alert that is silent asks for series that are there."""
-    silent = {query.place for query in dashboards.rule_queries(dashboards.ALERTS) if not scene.ask(query)}
+    silent = set()
+    for query in dashboards.rule_queries(dashboards.ALERTS):
+        strict, eased = EASED.get(query.place, ("", ""))
+        assert strict in query.expr
+        if not scene.ask(dataclasses.replace(query, expr=query.expr.replace(strict, eased))):
+            silent.add(query.place)
     assert silent == set(SILENT)
     selectors = set()
     for query in dashboards.rule_queries(dashboards.ALERTS):
@@ -170,13 +178,13 @@ def test_headline_panels_show_what_the_client_saw(scene):
 
 
 def test_queue_share_is_what_client_and_server_saw(scene):
-    """What the server did not work on a request, of the client's time, was waiting: three quarters, or a bit less
+    """What the server did not work on a request, of the client's time, was waiting: 63 of 64 parts, or a bit less
     when the machine is busy with other things."""
     service = scene.server["service_seconds"] / scene.server["requests"]
     latency = scene.client["latency_seconds"]["sum"] / scene.counted.requests
     assert scene.panel("Where the time goes", "B") == pytest.approx(service, rel=0.05)
     assert scene.panel("Queue share") == pytest.approx(1 - service / latency, rel=0.05)
-    assert 0.5 < scene.panel("Queue share") < 0.8
+    assert 0.85 < scene.panel("Queue share") < 0.99
 
 
 def test_counts_that_are_never_empty_count(scene):
@@ -186,7 +194,8 @@ def test_counts_that_are_never_empty_count(scene):
         for title in ("Targets", "Saturated targets", "Exporters that do not answer")
     }
     assert shown == {"Targets": 2, "Saturated targets": 1, "Exporters that do not answer": 0}
-    assert scene.panel("Saturation") > 0.9
+    # Lq = 63: ρ = 0.985. The client is busy in between, so that a little less wait.
+    assert 0.9 < scene.panel("Saturation") < 0.99
     for title in ("Hooks without a method", "Events lost", "Configurations refused", "Collectors that fail"):
         assert scene.panel(title, dashboard="tacho-health") == 0, title
 

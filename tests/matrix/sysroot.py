@@ -11,14 +11,15 @@ from support.paths import REPOSITORY
 SUITE = "bookworm"
 PACKAGES = (
     "libc6-dev libstdc++-12-dev libbpf-dev libelf-dev libyaml-cpp-dev libspdlog-dev prometheus-cpp-dev libssl-dev "
-    "libcrypt-dev zlib1g-dev libcli11-dev libutfcpp-dev nlohmann-json3-dev catch2 busybox-static redis-server redis-tools util-linux"
+    "libcrypt-dev zlib1g-dev libncurses-dev liburing-dev libcli11-dev libutfcpp-dev nlohmann-json3-dev catch2 busybox-static redis-server redis-tools util-linux"
 ).split()
 
 
 def sysroot(machine: str) -> pathlib.Path:
     """Unpacked at the first call; apt finds what the packages depend on and checks every archive."""
     root = CACHE / f"{machine}-root"
-    if (root / "complete").exists():
+    complete, wanted = root / "complete", " ".join(PACKAGES)
+    if complete.exists() and complete.read_text() == wanted:
         return root
     place = CACHE / f"{machine}-packages"
     apt = PrivateApt(place, SUITE, machine)
@@ -29,7 +30,7 @@ def sysroot(machine: str) -> pathlib.Path:
         subprocess.run(["dpkg-deb", "--extract", archive, root], check=True)
         archive.unlink()
     make_links_relative(root)
-    (root / "complete").touch()
+    complete.write_text(wanted)
     return root
 
 
