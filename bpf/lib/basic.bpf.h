@@ -14,24 +14,22 @@
 
 #include "lib/kernel.bpf.h"
 
+#define TRACEPOINT_PROGRAM(section, name, call, arguments...)                                                \
+	SEC(section)                                                                                         \
+	int BPF_PROG(name, ##arguments)                                                                      \
+	{                                                                                                    \
+		call;                                                                                        \
+		return 0;                                                                                    \
+	}
+
 #ifdef TACHO_BASIC
 
 #define FIELD(pointer, member) BPF_CORE_READ(pointer, member)
 
 /* A second program for kernels without type information of their own (--btf.path), which know no tp_btf. */
 #define ON_TRACEPOINT(event, name, call, arguments...)                                                       \
-	SEC("tp_btf/" #event)                                                                                \
-	int BPF_PROG(name, ##arguments)                                                                      \
-	{                                                                                                    \
-		call;                                                                                        \
-		return 0;                                                                                    \
-	}                                                                                                    \
-	SEC("raw_tp/" #event)                                                                                \
-	int BPF_PROG(raw_##name, ##arguments)                                                                \
-	{                                                                                                    \
-		call;                                                                                        \
-		return 0;                                                                                    \
-	}
+	TRACEPOINT_PROGRAM("tp_btf/" #event, name, call, ##arguments)                                        \
+	TRACEPOINT_PROGRAM("raw_tp/" #event, raw_##name, call, ##arguments)
 
 static __always_inline u64 exchange(u64 *place, u64 value)
 {
@@ -106,12 +104,7 @@ static __always_inline struct sock *sock_of_file(struct file *file)
 #define FIELD(pointer, member) ((pointer)->member)
 
 #define ON_TRACEPOINT(event, name, call, arguments...)                                                       \
-	SEC("tp_btf/" #event)                                                                                \
-	int BPF_PROG(name, ##arguments)                                                                      \
-	{                                                                                                    \
-		call;                                                                                        \
-		return 0;                                                                                    \
-	}
+	TRACEPOINT_PROGRAM("tp_btf/" #event, name, call, ##arguments)
 
 static __always_inline u64 exchange(u64 *place, u64 value)
 {
