@@ -76,7 +76,7 @@ def build(machine: str) -> pathlib.Path:
     toolchain = pathlib.Path(__file__).resolve().parent / f"{machine}.cmake"
     for command in (
         ["cmake", "-S", REPOSITORY, "-B", directory, "-G", "Ninja", f"-DCMAKE_TOOLCHAIN_FILE={toolchain}",
-         f"-DTACHO_SYSROOT={root}", "-DCMAKE_BUILD_TYPE=RelWithDebInfo"],
+         f"-DTACHO_SYSROOT={root}", "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DTACHO_WARNINGS_AS_ERRORS=OFF"],
         ["cmake", "--build", directory, "--target", "tacho", "kernel_tests", "exact_server", "exact_client"],
     ):  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, check=False)

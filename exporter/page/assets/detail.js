@@ -58,7 +58,7 @@ export class Detail {
     this.id = id;
     this.title = make("h2", { id: "detail-title", tabindex: "-1" }, "…");
     this.labels = make("p", { class: "labels" });
-    this.now = new Facts(["Requests/s", "p50", "p99", "Queued", "Idle", "In flight", "Connections", "Answered"]);
+    this.now = new Facts(["Requests/s", "p50", "p99", "Saturation", "Queued", "Idle", "In flight", "Connections", "Answered"]);
     this.more = new Facts(["Sends/s", "Mean poll", "Threads waiting", "Interval variance, send", "Interval variance, receive",
       "CV² of intervals, send", "CV² of intervals, receive", "Cgroup", "Unit", "Container", "Processes"]);
     this.conditions = make("ul", { class: "notices", hidden: "" });
@@ -123,7 +123,8 @@ export class Detail {
     setText(this.labels, labelText(row) + (row.live ? "" : " (ended)"));
     this.now.show({
       "Requests/s": formatNumber(row.rate), p50: formatTime(row.p50), p99: formatTime(row.p99),
-      Saturation: formatShare(row.saturation), Queued: formatShare(row.queue_share), Idle: formatShare(row.idle_share), "In flight": formatNumber(row.in_flight),
+      Saturation: formatShare(row.saturation), Queued: formatShare(row.queue_share), Idle: formatShare(row.idle_share),
+      "In flight": formatNumber(row.in_flight),
       Connections: formatNumber(row.connections), Answered: formatNumber(data.requests),
     });
     this.more.show({
