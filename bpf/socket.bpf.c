@@ -7,6 +7,7 @@
  * lives in its own storage, which a listening socket hands to the sockets it accepts, so that data can be
  * timed in the interrupt that brings it, before any process has touched the socket.
  */
+#include "socket_again.bpf.h"
 #include "socket_binding.bpf.h"
 #include "socket_datagram.bpf.h"
 #include "socket_turns.bpf.h"
@@ -141,21 +142,17 @@ static __always_inline void on_operation(struct sock *sk, int bytes, u32 directi
 	}
 }
 
-SEC("tp_btf/sock_send_length")
-int BPF_PROG(socket_send, struct sock *sk, int ret, int flags)
+/* An operation that has ended, of which nothing was only looked at. */
+static __always_inline void on_socket_returned(struct sock *sk, long ret, int flags, u32 direction)
 {
-	if (ret > 0)
-		on_operation(sk, ret, TACHO_SEND);
-	return 0;
+	if (sk && ret > 0 && !(flags & (MSG_PEEK | MSG_ERRQUEUE)))
+		on_operation(sk, ret, direction);
 }
 
-SEC("tp_btf/sock_recv_length")
-int BPF_PROG(socket_receive, struct sock *sk, int ret, int flags)
-{
-	if (ret > 0 && !(flags & (MSG_PEEK | MSG_ERRQUEUE)))
-		on_operation(sk, ret, TACHO_RECEIVE);
-	return 0;
-}
+REPEATED_TRACEPOINT(sock_send_length, socket_send, EVENT_SEND, is_unwatched_task() || ret <= 0,
+		    on_socket_returned(sk, ret, 0, TACHO_SEND), struct sock *sk, int ret)
+REPEATED_TRACEPOINT(sock_recv_length, socket_receive, EVENT_RECEIVE, is_unwatched_task() || ret <= 0,
+		    on_socket_returned(sk, ret, flags, TACHO_RECEIVE), struct sock *sk, int ret, int flags)
 
 static __always_inline void on_data_ready(struct sock *sk)
 {
@@ -189,12 +186,8 @@ static __always_inline void on_data_ready(struct sock *sk)
 		st->overlap = true;
 }
 
-SEC("tp_btf/sk_data_ready")
-int BPF_PROG(socket_data_ready, struct sock *sk)
-{
-	on_data_ready(sk);
-	return 0;
-}
+REPEATED_TRACEPOINT(sk_data_ready, socket_data_ready, EVENT_DATA_READY, !noticeable_state(sk),
+		    on_data_ready(sk), struct sock *sk)
 
 #include "socket_hooks.bpf.h"
 

@@ -11,12 +11,6 @@
 
 #include "socket_storage.bpf.h"
 
-static __always_inline void on_socket_returned(struct sock *sk, long ret, int flags, u32 direction)
-{
-	if (sk && ret > 0 && !(flags & (MSG_PEEK | MSG_ERRQUEUE)))
-		on_operation(sk, ret, direction);
-}
-
 static __always_inline void on_call_returned(struct socket *socket, long ret, int flags, u32 direction)
 {
 	if (ret > 0)
@@ -140,13 +134,6 @@ struct {
 	__type(value, struct socket_call);
 } socket_calls SEC(".maps");
 
-static __always_inline bool is_unwatched_call(void)
-{
-	struct target_rules *rules = get_rules();
-
-	return !rules || surely_unwatched(rules, current_cgroup());
-}
-
 static __always_inline void on_call_entered(struct sock *sk, u32 flags)
 {
 	struct socket_call call = {.sk = (u64)sk, .flags = flags};
@@ -161,7 +148,7 @@ static __always_inline void on_call_left(long ret, u32 direction)
 	u64 thread = bpf_get_current_pid_tgid();
 	struct socket_call *found, call;
 
-	if (is_unwatched_call())
+	if (is_unwatched_task())
 		return;
 	found = bpf_map_lookup_elem(&socket_calls, &thread);
 	if (!found)
@@ -176,7 +163,7 @@ static __always_inline void on_call_left(long ret, u32 direction)
 	SEC("kprobe/" #function)                                                                             \
 	int socket_kprobe_##function(struct pt_regs *ctx)                                                    \
 	{                                                                                                    \
-		if (!is_unwatched_call())                                                                    \
+		if (!is_unwatched_task())                                                                    \
 			on_call_entered(socket_argument, flags);                                             \
 		return 0;                                                                                    \
 	}                                                                                                    \

@@ -8,6 +8,9 @@
 #include "lib/targets.bpf.h"
 #include "socket.h"
 
+/* What a program leaves notes of, see socket_again.bpf.h. */
+enum socket_event { EVENT_SEND, EVENT_RECEIVE, EVENT_DATA_READY, SOCKET_EVENTS };
+
 /*
  * Server: a turn is open from its first read to the first send after it. Client: a call is open from its last
  * send to the first data that comes back.
@@ -44,6 +47,7 @@ struct socket_state {
 	u32 turn_bytes;	 /* of the open turn */
 	u8 turns;	 /* up to TLS_TURNS */
 	u8 sampler;	 /* turns, modulo 256 */
+	u32 notes[SOCKET_EVENTS];
 };
 
 /* By target index; each an array of struct socket_shard, whose shape is set before loading. */

@@ -23,10 +23,14 @@ bpf_program* find_program(const bpf_object* object, std::string_view name) {
   return bpf_object__find_program_by_name(object, std::string(name).c_str());
 }
 
-/// Trampolines only keep a program on its CPU; tracepoints and kprobes also keep others off it.
+/// Trampolines only keep a program on its CPU; kprobes and, on most kernels, tracepoints also keep others off it.
 bool is_preemptible(const bpf_program* program) {
   const std::string_view section = program != nullptr ? bpf_program__section_name(program) : "";
-  return section.starts_with("fentry/") || section.starts_with("fexit/");
+  const bool tracepoint = section.starts_with("tp_btf/") || section.starts_with("raw_tp/");
+  // The scheduler's lie where interrupts are disabled.
+  const bool scheduler = section.contains("/sched_switch") || section.contains("/sched_wakeup");
+  return section.starts_with("fentry/") || section.starts_with("fexit/") ||
+         (tracepoint && !scheduler && has_preemptible_tracepoints());
 }
 
 /// The program that a message of libbpf ("prog 'NAME': …") is about.
@@ -170,9 +174,9 @@ bool BpfObject::try_load(const ObjectSource& source, AttachPlan& plan, const Loa
     bpf_program__set_autoload(program, plan.uses(bpf_program__name(program)));
     bpf_program__set_log_level(program, options.attach ? 0 : kLogStatistics);
   }
-  ObjectSetup object_setup(object_.get(), std::ranges::any_of(plan.programs(), [this](std::string_view name) {
-                             return is_preemptible(find_program(object_.get(), name));
-                           }));
+  const bool preemptible = std::ranges::any_of(
+      plan.programs(), [this](std::string_view name) { return is_preemptible(find_program(object_.get(), name)); });
+  ObjectSetup object_setup(object_.get(), preemptible);
   if (!kernel_has_types()) {
     // Only the basic variants have it.
     if (auto set = object_setup.set_constant("kernel_types", std::uint32_t{0}); !set) {

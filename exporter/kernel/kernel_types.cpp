@@ -62,6 +62,11 @@ std::string absent_target(std::string_view section, const std::string& btf_path)
              : "";
 }
 
+bool has_preemptible_tracepoints() {
+  const btf* types = types_of({});
+  return types != nullptr && btf__find_by_name_kind(types, "class_srcu_fast_notrace_t", BTF_KIND_TYPEDEF) >= 0;
+}
+
 bool has_member(const std::string& structure, std::string_view member, const std::string& btf_path) {
   const btf* types = types_of(btf_path);
   const int id = types != nullptr ? btf__find_by_name_kind(types, structure.c_str(), BTF_KIND_STRUCT) : -1;

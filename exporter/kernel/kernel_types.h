@@ -21,4 +21,9 @@ std::string absent_target(std::string_view section, const std::string& btf_path)
 /// @return false if the kernel has no types
 bool has_member(const std::string& structure, std::string_view member, const std::string& btf_path);
 
+/// Whether a task may be preempted within a program of a tracepoint: Linux 7.0 and later, where SRCU-fast guards the
+/// programs' list instead of disabled preemption (include/linux/tracepoint.h, __DECLARE_TRACE).
+/// @return false if the kernel has no types
+bool has_preemptible_tracepoints();
+
 }  // namespace tacho::kernel

@@ -20,11 +20,12 @@ using kernel::Alternative;
 using kernel::Hook;
 
 /// Exits first: an exit whose enter was not seen is ignored, an enter whose exit was not seen would last forever.
-constexpr std::array<std::string_view, 14> kClassic{
-    "poll_exit_epoll_wait",   "poll_exit_epoll_pwait",   "poll_exit_epoll_pwait2", "poll_exit_poll",
-    "poll_exit_ppoll",        "poll_exit_select",        "poll_exit_pselect6",     "poll_enter_epoll_wait",
-    "poll_enter_epoll_pwait", "poll_enter_epoll_pwait2", "poll_enter_poll",        "poll_enter_ppoll",
-    "poll_enter_select",      "poll_enter_pselect6"};
+constexpr std::array<std::string_view, 6> kClassic{"poll_exit_epoll_pwait",  "poll_exit_ppoll",  "poll_exit_pselect6",
+                                                   "poll_enter_epoll_pwait", "poll_enter_ppoll", "poll_enter_pselect6"};
+// Calls that arm64 does not have, and epoll_pwait2: Linux 5.11.
+constexpr std::array<std::string_view, 8> kSomewhere{
+    "poll_exit_epoll_wait",  "poll_exit_poll",  "poll_exit_select",  "poll_exit_epoll_pwait2",
+    "poll_enter_epoll_wait", "poll_enter_poll", "poll_enter_select", "poll_enter_epoll_pwait2"};
 constexpr std::array<std::string_view, 6> kFunctions{"poll_fexit_do_epoll_wait",   "poll_fexit_do_sys_poll",
                                                      "poll_fexit_core_sys_select", "poll_fentry_do_epoll_wait",
                                                      "poll_fentry_do_sys_poll",    "poll_fentry_core_sys_select"};
@@ -33,8 +34,10 @@ constexpr std::array<std::string_view, 1> kThreads{"poll_thread_exit"};
 constexpr std::array<std::string_view, 1> kRawThreads{"raw_poll_thread_exit"};
 constexpr std::array<std::string_view, 1> kOlder{"poll_adopt"};
 
-constexpr std::array kPollWays{Alternative{"fentry", kFunctions}, Alternative{"tracepoint", kClassic},
-                               Alternative{"raw_tracepoint", kRaw}};
+constexpr Alternative kFunction{"fentry", kFunctions};
+constexpr Alternative kTracepoint{"tracepoint", kClassic, kSomewhere};
+constexpr Alternative kRawTracepoint{"raw_tracepoint", kRaw};
+constexpr std::array kPollWays{kFunction, kTracepoint, kRawTracepoint};
 constexpr std::array kThreadWays{Alternative{"tp_btf", kThreads}};
 constexpr std::array kBasicThreadWays{Alternative{"tp_btf", kThreads}, Alternative{"raw_tracepoint", kRawThreads}};
 constexpr std::array kOlderWays{Alternative{"iterator", kOlder}};

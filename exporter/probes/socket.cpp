@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernel/iterator.h"
+#include "kernel/kernel_types.h"
 #include "metrics/buckets.h"
 #include "probes/bracket.h"
 #include "probes/histogram_decode.h"
@@ -203,20 +204,25 @@ Result<std::unique_ptr<Probe>> load_socket_probe(const config::Config& config, c
   const std::array variants{
       kernel::Variant{"socket_storage", kernel::source_of("socket", socket_bpf__elf_bytes), socket_hooks()},
       kernel::Variant{"hash", kernel::source_of("socket", socket_basic_bpf__elf_bytes), socket_basic_hooks()}};
-  auto object = load_object(variants, config.probes.socket, environment,
-                            [&environment, &names](kernel::ObjectSetup& setup) -> Result<void> {
-                              const auto indices = static_cast<std::uint32_t>(environment.indices);
-                              if (auto done = setup.set_max_entries("socket_chains", indices); !done) {
-                                return done;
-                              }
-                              if (auto done = set_up_dependencies(setup, environment); !done) {
-                                return done;
-                              }
-                              if (auto done = names.set_up(setup); !done) {
-                                return done;
-                              }
-                              return set_up_blocks(setup, "socket_blocks", sizeof(socket_shard), environment);
-                            });
+  auto object = load_object(
+      variants, config.probes.socket, environment, [&environment, &names](kernel::ObjectSetup& setup) -> Result<void> {
+        if (auto done = setup.set_constant("preemptible_tracepoints",
+                                           static_cast<std::uint32_t>(kernel::has_preemptible_tracepoints()));
+            !done) {
+          return done;
+        }
+        const auto indices = static_cast<std::uint32_t>(environment.indices);
+        if (auto done = setup.set_max_entries("socket_chains", indices); !done) {
+          return done;
+        }
+        if (auto done = set_up_dependencies(setup, environment); !done) {
+          return done;
+        }
+        if (auto done = names.set_up(setup); !done) {
+          return done;
+        }
+        return set_up_blocks(setup, "socket_blocks", sizeof(socket_shard), environment);
+      });
   if (!object) {
     return std::unexpected(object.error());
   }

@@ -3,6 +3,8 @@
 #include <array>
 #include <string_view>
 
+#include "kernel/kernel_types.h"
+
 namespace tacho::probes {
 namespace {
 
@@ -13,6 +15,10 @@ using Names = std::string_view;
 constexpr std::array<Names, 1> kSend{"socket_send"};
 constexpr std::array<Names, 1> kReceive{"socket_receive"};
 constexpr std::array<Names, 1> kDataReady{"socket_data_ready"};
+/// Each with a second chance, see bpf/socket_again.bpf.h.
+constexpr std::array<Names, 2> kSendAgain{"socket_send", "socket_send_again"};
+constexpr std::array<Names, 2> kReceiveAgain{"socket_receive", "socket_receive_again"};
+constexpr std::array<Names, 2> kDataReadyAgain{"socket_data_ready", "socket_data_ready_again"};
 constexpr std::array<Names, 1> kState{"socket_state_change"};
 constexpr std::array<Names, 1> kRawState{"raw_socket_state_change"};
 constexpr std::array<Names, 2> kOlder{"socket_list_ports", "socket_adopt"};
@@ -91,10 +97,18 @@ constexpr std::array kBasicHooks{Hook{"socket_gone", kGoneWays},        Hook{"cl
                                  Hook{"receive", kBasicReceiveWays},    Hook{"send", kBasicSendWays},
                                  Hook{"older_sockets", kOlderWays}};
 
+constexpr std::array kSendAgainWays{Alternative{"tp_btf", kSendAgain}, kFunctionSend};
+constexpr std::array kReceiveAgainWays{Alternative{"tp_btf", kReceiveAgain, kSplice}, kFunctionReceive,
+                                       kFunctionReceiveOld};
+constexpr std::array kDataReadyAgainWays{Alternative{"tp_btf", kDataReadyAgain}, kFunctionDataReady};
+constexpr std::array kPreemptibleHooks{Hook{"state_change", kStateWays}, Hook{"data_ready", kDataReadyAgainWays},
+                                       Hook{"receive", kReceiveAgainWays}, Hook{"send", kSendAgainWays},
+                                       Hook{"older_sockets", kOlderWays}};
+
 }  // namespace
 
 std::span<const kernel::Hook> socket_hooks() {
-  return kHooks;
+  return kernel::has_preemptible_tracepoints() ? std::span<const Hook>(kPreemptibleHooks) : kHooks;
 }
 
 std::span<const kernel::Hook> socket_basic_hooks() {

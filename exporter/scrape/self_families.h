@@ -34,7 +34,8 @@ inline constexpr std::array kSelfFamilies{
     SelfFamily{"tacho_probe_runs_total", metrics::Type::counter, "probe,program",
                "Runs of the BPF program (only with run_statistics: true)."},
     SelfFamily{"tacho_probe_misses_total", metrics::Type::counter, "probe,program",
-               "Runs skipped because the program had interrupted itself on that CPU."},
+               "Runs that the kernel skipped because the program was running on that CPU already, interrupted or "
+               "preempted. On Linux 7.0 and later a second program (_again) makes up for the first one of sockets."},
     SelfFamily{"tacho_lost_events_total", metrics::Type::counter, "probe,reason", "Events that could not be counted."},
     SelfFamily{"tacho_map_entries", metrics::Type::gauge, "probe,map", "Entries in a BPF map."},
     SelfFamily{"tacho_map_max_entries", metrics::Type::gauge, "probe,map", "Room for entries in a BPF map."},

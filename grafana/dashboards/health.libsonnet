@@ -97,8 +97,8 @@ local losses = {
     }),
     panels.timeseries({
       title: 'Missed runs',
-      shows: 'Runs of a BPF program per second that were skipped because it had interrupted itself.',
-      beware: 'on kernels that do not count misses of the method in use: they show 0.',
+      shows: 'Runs of a BPF program per second that the kernel skipped because it was running on that CPU already, interrupted or preempted.',
+      beware: 'on kernels that do not count misses of the method in use: they show 0. From Linux 7.0 on, runs of sockets are made up for by a second program.',
       unit: 'ops',
       queries: [panels.query(s.rate('tacho_probe_misses_total', '', 'probe'), '{{instance}} {{probe}}')],
     }),

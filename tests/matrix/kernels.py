@@ -26,6 +26,7 @@ class Kernel:
     name: str  # as the table shows it
     suite: str  # of Debian
     machine: str = "amd64"  # Debian's name of the architecture
+    preemptible: bool = False  # within programs of tracepoints: Linux 7.0 and later
 
     @property
     def directory(self) -> pathlib.Path:
@@ -36,7 +37,7 @@ KERNELS = [
     Kernel("5.10", "bullseye"),
     Kernel("6.1", "bookworm"),
     Kernel("6.12", "trixie"),
-    Kernel("sid", "sid"),
+    Kernel("sid", "sid", preemptible=True),
     Kernel("6.1", "bookworm", "arm64"),
     Kernel("6.12", "trixie", "arm64"),
 ]

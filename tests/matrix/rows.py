@@ -53,6 +53,8 @@ class Row:
     def job(self) -> str:
         prefix = "/work/setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all,+bpf,+perfmon --ambient-caps=-all,+bpf,+perfmon"
         lines = [f"tacho_prefix='{prefix}'" if self.unprivileged else "tacho_prefix="]
+        if self.kernel.preemptible and self.method == "fentry":
+            lines.append("tacho_forgives=yes")
         if not self.types:
             lines.append("hide_types_step no-types")
         lines.append(f"plan_step {self.method}")

@@ -73,8 +73,6 @@ std::vector<PollCall> make_calls() {
   std::vector<PollCall> calls{
       {"epoll_pwait", [](const Watchable& w, int ms) { return epoll_pwait_on(w.epoll(), ms); },
        [] { return epoll_pwait_on(no_descriptor(), -1); }},
-      {"epoll_pwait2", [](const Watchable& w, int ms) { return epoll_pwait2_on(w.epoll(), ms); },
-       [] { return epoll_pwait2_on(no_descriptor(), -1); }},
       {"ppoll",
        [](const Watchable& w, int ms) {
          pollfd descriptor{.fd = w.pipe(), .events = POLLIN, .revents = 0};
@@ -84,6 +82,10 @@ std::vector<PollCall> make_calls() {
       {"pselect6", [](const Watchable& w, int ms) { return pselect6_on(w.pipe(), ms); },
        [] { return pselect6_on(no_descriptor(), -1); }},
   };
+  if (epoll_pwait2_on(no_descriptor(), 0) != -ENOSYS) {
+    calls.push_back({"epoll_pwait2", [](const Watchable& w, int ms) { return epoll_pwait2_on(w.epoll(), ms); },
+                     [] { return epoll_pwait2_on(no_descriptor(), -1); }});
+  }
 #ifdef SYS_epoll_wait
   calls.push_back({"epoll_wait",
                    [](const Watchable& w, int ms) {

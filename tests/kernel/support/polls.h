@@ -36,8 +36,8 @@ struct PollCall {
   std::function<int()> fail;
 };
 
-/// epoll_wait, epoll_pwait, epoll_pwait2, poll, ppoll, select, pselect6: those that this architecture has, called
-/// without the C library, which replaces some by others.
+/// epoll_wait, epoll_pwait, epoll_pwait2, poll, ppoll, select, pselect6: those that this architecture and kernel have,
+/// called without the C library, which replaces some by others.
 const std::vector<PollCall>& poll_calls();
 
 }  // namespace tacho::kernel_test

@@ -87,10 +87,23 @@ end_tacho() {
   wait "$tacho"
 }
 
-# verdict NAME EXPECTED: has tacho counted exactly so many requests since the last verdict?
+# Sends that the kernel kept from tacho's programs.
+skipped_sends() {
+  wget -q -O - http://127.0.0.1:9435/metrics | sed -n 's/^tacho_probe_misses_total{probe="socket",program="socket_fexit_.*sendmsg"} //p' |
+    { total=0 && while read -r number; do total=$((total + number)); done && echo $total; }
+}
+
+# verdict NAME EXPECTED: has tacho counted exactly so many requests since the last verdict? Where tacho_forgives is set,
+# as many may be missing as sends were skipped, which tacho tells.
 counted=0
+skipped=0
 verdict() {
   if wait_for 10 counts $((counted + $2)); then
+    echo "@@result $1 0"
+  elif [ -n "${tacho_forgives:-}" ] && [ "$(value_of requests_total)" -lt $((counted + $2)) ] &&
+    [ $((counted + $2 - $(value_of requests_total))) -le $(($(skipped_sends) - skipped)) ]; then
+    echo "@@log $1: $2 requests were sent, tacho counted $(($(value_of requests_total) - counted)), and tells of skipped sends"
+    skipped=$(skipped_sends)
     echo "@@result $1 0"
   else
     echo "@@log $1: $2 requests were sent, tacho counted $(($(value_of requests_total) - counted))"

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * A second chance for events that the kernel keeps from a program.
+ *
+ * On a CPU where a tracing program is running already the kernel skips it. Since Linux 7.0 tracepoints leave
+ * preemption enabled: a task that is preempted within a program takes the events of all others on that CPU
+ * from it until it goes on. So there a second program follows behind the same tracepoint. The first one
+ * leaves a note at the socket, the second one takes it away; where there is none, it does the work of the
+ * first.
+ *
+ * What remains: a second program that is skipped itself leaves its note behind. At a stream, where one task
+ * sends or receives at a time, there is one note at most, and the next pair clears it up; at a datagram
+ * socket notes are counted, and each that is left hides one skipped run of the first program later on
+ * (tacho_probe_misses_total counts the skipped runs of both). bpf_preempt_disable is no remedy: the
+ * preemption then comes with the call that ends it, which is still within the program.
+ */
+#pragma once
+
+#include "socket_storage.bpf.h"
+
+/* Set before loading; without it nothing is noted, and the second programs are not loaded. */
+const volatile __u32 preemptible_tracepoints = 0;
+
+/* Not at listening sockets: connections inherit what is written there. */
+static __always_inline struct socket_state *noticeable_state(struct sock *sk)
+{
+	struct socket_state *st = state_of(sk);
+
+	return st && st->role != TACHO_ROLE_LISTENER ? st : NULL;
+}
+
+static __always_inline void leave_note(struct sock *sk, enum socket_event event)
+{
+	struct socket_state *st = noticeable_state(sk);
+
+	if (!st)
+		return;
+	if (FIELD(sk, sk_type) == SOCK_DGRAM)
+		__sync_fetch_and_add(&st->notes[event], 1);
+	else
+		*(volatile u32 *)&st->notes[event] = 1;
+}
+
+/* @return whether the first program has seen the event */
+static __always_inline bool take_note(struct sock *sk, enum socket_event event)
+{
+	struct socket_state *st = noticeable_state(sk);
+
+	if (!st || !*(volatile u32 *)&st->notes[event])
+		return false;
+	__sync_fetch_and_add(&st->notes[event], -1);
+	return true;
+}
+
+static __always_inline bool is_unwatched_task(void)
+{
+	struct target_rules *rules = get_rules();
+
+	return !rules || surely_unwatched(rules, current_cgroup());
+}
+
+/* A program, and its second one. What is `unwatched` for one must be so for the other. */
+#define REPEATED_TRACEPOINT(tracepoint, name, event, unwatched, call, arguments...)                          \
+	SEC("tp_btf/" #tracepoint)                                                                           \
+	int BPF_PROG(name, ##arguments)                                                                      \
+	{                                                                                                    \
+		call;                                                                                        \
+		if (preemptible_tracepoints && !(unwatched))                                                 \
+			leave_note(sk, event);                                                               \
+		return 0;                                                                                    \
+	}                                                                                                    \
+	SEC("tp_btf/" #tracepoint)                                                                           \
+	int BPF_PROG(name##_again, ##arguments)                                                              \
+	{                                                                                                    \
+		if (!(unwatched) && !take_note(sk, event))                                                   \
+			call;                                                                                \
+		return 0;                                                                                    \
+	}
