@@ -106,7 +106,8 @@ class Rig:
 def _put_sessions_ahead(pids: list[int]) -> None:
     """Where the kernel groups tasks by session, niceness counts only within one; the session has its own (sched(7), autogroup)."""
     for pid in pids:
-        with contextlib.suppress(FileNotFoundError):
+        # Gone meanwhile; or not allowed, or too often for one who may not: then it is as noisy as the machine is.
+        with contextlib.suppress(FileNotFoundError, PermissionError, BlockingIOError):
             pathlib.Path(f"/proc/{pid}/autogroup").write_text("-20")
 
 

@@ -52,4 +52,7 @@ def test_latencies_follow_the_clients(levels):
 
 def test_requests_queue_under_overload(levels):
     queued = [level.tacho("tacho_request_queue_seconds_sum") / level.seconds for level in levels]
+    backlog = levels[-1].client("backlog")
+    if backlog < 0.1 * levels[-1].client("offered"):
+        pytest.skip(f"no overload: the machine has become faster since the capacity was measured, backlog {backlog:.0f}")
     assert queued[0] < 2 < 10 < queued[-1], "mean number of requests that wait to be read"
