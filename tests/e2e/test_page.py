@@ -55,7 +55,7 @@ def test_a_loaded_server_shows_what_it_does(browser, loaded):
     with Tacho({"targets": [target("shop", loaded.path, labels={"team": "edge"})]}) as tacho:
         browser.open(tacho.address)
         browser.wait(f"{LIVE} && {ROWS} === 1")
-        browser.wait("document.querySelector('.sparkline path').getAttribute('d').split('L').length > 12", timeout=40)
+        browser.wait("document.querySelector('.sparkline path')?.getAttribute('d').split('L').length > 12", timeout=40)
         assert shown_number(browser, 1) == pytest.approx(RATE, rel=0.25)
         p50, p99 = (browser.evaluate(f"{FIRST_ROW}.children[{column}].textContent") for column in (3, 4))
         assert p50.endswith("ms") and 4 <= float(p50.split("\u00a0")[0]) < 9, p50  # the bucket of 5 ms
@@ -66,7 +66,7 @@ def test_a_loaded_server_shows_what_it_does(browser, loaded):
         browser.screenshot("loaded")
 
         browser.run("await page.click('#table tbody a')")
-        browser.wait("document.querySelector('#detail-title').textContent === 'shop'")
+        browser.wait("document.querySelector('#detail-title')?.textContent === 'shop'")
         assert browser.evaluate("document.activeElement.id") == "detail-title"
         charts = browser.evaluate("[...document.querySelectorAll('.chart path')].map((path) => path.getAttribute('d').length)")
         assert len(charts) == 5 and min(charts[:4]) > 20, charts
@@ -78,7 +78,7 @@ def test_a_loaded_server_shows_what_it_does(browser, loaded):
         for word in ("socket.send", "tp_btf", "Interval variance", "CV²", "Threads waiting", "Lost events", loaded.path):
             assert word in text, word
         points = browser.evaluate("document.querySelector('.chart path').getAttribute('d').split('L').length")
-        browser.wait("document.querySelector('.chart path').getAttribute('d').split('L').length > args.points + 1", points=points)
+        browser.wait("document.querySelector('.chart path')?.getAttribute('d').split('L').length > args.points + 1", points=points)
         browser.screenshot("detail")
         browser.run("await page.keyboard.press('Escape')")
         browser.wait("!document.getElementById('overview').hidden")
@@ -93,7 +93,7 @@ def test_calls_to_others_are_shown(browser, cgroups):
             with Tacho({"targets": [target("front", front.path)]}) as tacho:
                 assert caller.process.running
                 browser.open(tacho.address)
-                browser.wait(f"{ROWS} === 1 && {FIRST_ROW}.querySelector('.calls').textContent === args.peer", peer=server.address)
+                browser.wait(f"{ROWS} === 1 && {FIRST_ROW}.querySelector('.calls')?.textContent === args.peer", peer=server.address)
                 browser.run("await page.click('#table tbody a')")
                 browser.wait("document.querySelector('#detail tbody')?.innerText.includes(args.peer)", peer=server.address)
                 assert browser.trouble() == []
@@ -206,7 +206,7 @@ def test_text_stands_out(browser, thirty, scheme):
     assert (back == "rgb(255, 255, 255)") == (scheme == "light")
     assert browser.evaluate(CONTRAST) == []
     browser.run("await page.click('#table tbody a')")
-    browser.wait("document.querySelector('#detail-title').textContent === 't00'")
+    browser.wait("document.querySelector('#detail-title')?.textContent === 't00'")
     assert browser.evaluate(CONTRAST) == []
     assert browser.evaluate("getComputedStyle(document.querySelector('main')).transitionDuration") in ("0s", "")
 
@@ -216,7 +216,7 @@ def test_narrow_screens_need_no_scrolling_sideways(browser, cgroups, loaded, wid
     long = cgroups("x" * 120)
     with Tacho({"targets": [target("shop", loaded.path), target("a-" + "very-long-" * 12 + "name", long.path)]}) as tacho:
         browser.open(tacho.address, width=width, height=700, colorScheme="dark", hasTouch=True, isMobile=True)
-        browser.wait(f"{LIVE} && {ROWS} === 2 && document.querySelector('.sparkline path').getAttribute('d').length > 20")
+        browser.wait(f"{LIVE} && {ROWS} === 2 && document.querySelector('.sparkline path')?.getAttribute('d')?.length > 20")
         overflow = "document.scrollingElement.scrollWidth - document.documentElement.clientWidth"
         assert browser.evaluate(overflow) <= 0
         small = browser.evaluate("[...document.querySelectorAll('button')].filter((button) => button.checkVisibility())"
@@ -224,9 +224,9 @@ def test_narrow_screens_need_no_scrolling_sideways(browser, cgroups, loaded, wid
         assert small == 0  # WCAG 2.2, 2.5.8
         browser.screenshot(f"narrow-{width}")
         browser.run("await page.tap('#table thead button >> text=Target')")
-        browser.wait("document.querySelector('th[aria-sort]').textContent === 'Target'")
+        browser.wait("document.querySelector('th[aria-sort]')?.textContent === 'Target'")
         browser.run("await page.tap('#table tbody a')")
-        browser.wait("!document.getElementById('detail').hidden && document.querySelector('dd').textContent !== ''")
+        browser.wait("!document.getElementById('detail').hidden && document.querySelector('dd')?.textContent !== ''")
         assert browser.evaluate(overflow) <= 0
         assert browser.trouble() == []
 
@@ -329,7 +329,7 @@ def test_an_open_page_costs_next_to_nothing(browser, cgroups, targets, most):
         closed = share(5)
         browser.open(tacho.address)
         browser.wait(f"{ROWS} === args.rows", rows=min(targets, 50))
-        browser.wait("document.querySelector('.sparkline path').getAttribute('d').length > 20")
+        browser.wait("document.querySelector('.sparkline path')?.getAttribute('d')?.length > 20")
         sizes = "const sizes = []; page.on('response', async (answer) => sizes.push((await answer.request().sizes()).responseBodySize));"
         browser.run(f"{sizes} page.tachoSizes = sizes")
         opened = share(10)

@@ -75,14 +75,14 @@ def rows() -> list[Row]:
         ("6.1", "amd64"): ["fentry", "kprobe"],
         ("6.12", "amd64"): ["tp_btf", "fentry", "kprobe"],
         ("sid", "amd64"): ["tp_btf", "fentry", "kprobe"],
-        ("6.1", "arm64"): ["kprobe"],
+        ("6.1", "arm64"): ["fentry", "kprobe"],
         ("6.12", "arm64"): ["tp_btf", "kprobe"],
     }
     for key, (best, *others) in offered.items():
         slow = key[1] == "arm64"
         # The oldest kernel runs the basic variant of the programs, the newest one the full variant.
         essential = key in (("5.10", "amd64"), ("sid", "amd64"))
-        all_rows.append(Row(kernels[key], "auto", best, long=slow, kernel_tests=not slow, essential=essential))
+        all_rows.append(Row(kernels[key], "auto", best, long=slow, essential=essential))
         all_rows += [Row(kernels[key], method, method, long=slow, kernel_tests=not slow) for method in others]
     newest = kernels["6.12", "amd64"]
     all_rows.append(Row(newest, "auto", "tp_btf", cgroups="hybrid", kernel_tests=False))
