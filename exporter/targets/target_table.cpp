@@ -9,8 +9,6 @@ namespace {
 /// A target that ended waits this long for the scrape of its last values.
 constexpr auto kLongestWait = std::chrono::minutes(5);
 
-/// A container that is restarted takes longer than a scrape interval; a crash loop's back-off is five minutes.
-constexpr auto kLongestRest = std::chrono::minutes(10);
 /// They cost what a live target costs.
 constexpr std::ptrdiff_t kMostResting = 32;
 

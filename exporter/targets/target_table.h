@@ -44,6 +44,8 @@ class TargetObserver {
 class TargetTable {
  public:
   static constexpr std::uint32_t kOther = 0;
+  /// A container that is restarted takes longer than a scrape interval; a crash loop's back-off is five minutes.
+  static constexpr auto kLongestRest = std::chrono::minutes(10);
 
   /// @param max_targets beside `other`
   explicit TargetTable(std::size_t max_targets);

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -85,12 +86,13 @@ struct Stage {
                                                        std::vector<std::string>{"broken"}, *object, table, mutex);
   }
 
-  targets::TargetTable::Changes want(std::initializer_list<const char*> names) {
+  targets::TargetTable::Changes want(std::initializer_list<const char*> names,
+                                     targets::Time now = std::chrono::steady_clock::now()) {
     std::vector<targets::DesiredTarget> wanted;
     for (const char* name : names) {
       wanted.push_back({name, {{"target", name}}, {}, {}, {}, {}});
     }
-    return table.apply(std::move(wanted), {}, *scraper);
+    return table.apply(std::move(wanted), now, *scraper);
   }
 
   Page page() { return Page(scraper->scrape(metrics::Format::prometheus_text)); }
@@ -126,10 +128,21 @@ TEST_CASE("a target that one probe refuses is taken from all of them") {
   CHECK(stage.page().value("tacho_bad_total", {{"target", "a"}}) == 1);
 }
 
-TEST_CASE("a target that ended is scraped once more and then taken from all probes") {
+TEST_CASE("a target that ended is scraped once more, then only kept for when it comes back") {
   Stage stage;
   stage.want({"a", "b"});
   stage.want({"b"});
+  CHECK(stage.page().value("tacho_good_total", {{"target", "a"}}) == 1);
+  CHECK(stage.page().count("tacho_good_total", {{"target", "a"}}) == 0);
+  CHECK(stage.good->targets == std::vector<std::uint32_t>{1, 2});
+  stage.want({"a", "b"});
+  CHECK(stage.page().value("tacho_good_total", {{"target", "a"}}) == 1);
+}
+
+TEST_CASE("a target that ended long ago is scraped once more and then taken from all probes") {
+  Stage stage;
+  stage.want({"a", "b"});
+  stage.want({"b"}, std::chrono::steady_clock::now() - targets::TargetTable::kLongestRest - std::chrono::seconds(1));
   CHECK(stage.page().value("tacho_good_total", {{"target", "a"}}) == 1);
   CHECK(stage.page().count("tacho_good_total", {{"target", "a"}}) == 0);
   CHECK(stage.good->targets == std::vector<std::uint32_t>{2});
