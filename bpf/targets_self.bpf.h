@@ -15,14 +15,41 @@
 /* include/linux/cgroup-defs.h; without it a cgroup has been removed. */
 #define CSS_ONLINE (1 << 1)
 
-static __always_inline void write_own_cgroup(struct bpf_iter__task *ctx, struct cgroup_subsys_state *css)
-{
-	struct own_cgroup record = {};
+/* The record that is being written: one reader goes through the iterator at a time. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct own_cgroup);
+} own_cgroup_record SEC(".maps");
 
-	record.id = BPF_CORE_READ(css, cgroup, kn, id);
-	record.parent = BPF_CORE_READ(css, parent, cgroup, kn, id);
-	bpf_probe_read_kernel_str(record.name, sizeof(record.name), BPF_CORE_READ(css, cgroup, kn, name));
-	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
+/* A global function, which the verifier works through once, not once a cgroup. */
+__noinline u64 fill_own_cgroup_record(u64 address)
+{
+	struct cgroup_subsys_state *css = (void *)address;
+	struct own_cgroup *record;
+	u32 zero = 0;
+
+	record = bpf_map_lookup_elem(&own_cgroup_record, &zero);
+	if (!record)
+		return 0;
+	record->id = BPF_CORE_READ(css, cgroup, kn, id);
+	record->parent = BPF_CORE_READ(css, parent, cgroup, kn, id);
+	bpf_probe_read_kernel_str(record->name, sizeof(record->name), BPF_CORE_READ(css, cgroup, kn, name));
+	return record->id;
+}
+
+/* @return its id */
+static __always_inline u64 write_own_cgroup(struct bpf_iter__task *ctx, struct cgroup_subsys_state *css)
+{
+	u64 id = fill_own_cgroup_record((u64)css);
+	struct own_cgroup *record;
+	u32 zero = 0;
+
+	record = bpf_map_lookup_elem(&own_cgroup_record, &zero);
+	if (record)
+		bpf_seq_write(ctx->meta->seq, record, sizeof(*record));
+	return id;
 }
 
 /* The child whose place in the list of its parent's children is `at`; NULL where the list ends. */
@@ -34,32 +61,43 @@ static __always_inline struct cgroup_subsys_state *child_at(struct list_head *at
 	return (void *)at - bpf_core_field_offset(struct cgroup_subsys_state, sibling);
 }
 
-/* What is below, each before its own children: a step a cgroup, and one more for each that has children. */
+/* A place on the way through a tree, beside the address of a cgroup: all that is below it has been passed. */
+#define CAME_UP 1
+
+static __always_inline bool is_online(struct cgroup_subsys_state *css)
+{
+	return BPF_CORE_READ(css, flags) & CSS_ONLINE;
+}
+
+/*
+ * The next place on the way through all that is below `top`, each cgroup before its children; 0 at the end.
+ */
+__noinline u64 next_place(u64 place, u64 top)
+{
+	struct cgroup_subsys_state *at = (void *)(place & ~(u64)CAME_UP), *next = NULL, *parent;
+
+	if (!(place & CAME_UP) && (place == top || is_online(at)))
+		next = child_at(BPF_CORE_READ(at, children.next), at);
+	if (next)
+		return (u64)next;
+	parent = BPF_CORE_READ(at, parent);
+	if ((u64)at == top || !parent)
+		return 0;
+	next = child_at(BPF_CORE_READ(at, sibling.next), parent);
+	return next ? (u64)next : (u64)parent | CAME_UP;
+}
+
+/* A step a cgroup, and one more for each that has children. */
 static __always_inline void write_cgroups_below(struct bpf_iter__task *ctx, struct cgroup_subsys_state *top)
 {
-	struct cgroup_subsys_state *at = top, *next;
-	bool down = true;
+	u64 place = (u64)top;
 
 	for (int i = 0; i < SELF_MAX_STEPS; i++) {
-		next = NULL;
-		if (down && (at == top || BPF_CORE_READ(at, flags) & CSS_ONLINE)) {
-			if (at != top)
-				write_own_cgroup(ctx, at);
-			next = child_at(BPF_CORE_READ(at, children.next), at);
-		}
-		down = true;
-		if (!next) {
-			struct cgroup_subsys_state *parent = BPF_CORE_READ(at, parent);
-
-			if (at == top || !parent)
-				return;
-			next = child_at(BPF_CORE_READ(at, sibling.next), parent);
-			if (!next) {
-				next = parent;
-				down = false;
-			}
-		}
-		at = next;
+		place = next_place(place, (u64)top);
+		if (!place)
+			return;
+		if (!(place & CAME_UP) && is_online((void *)place))
+			write_own_cgroup(ctx, (void *)place);
 	}
 }
 
@@ -79,8 +117,7 @@ int list_own_cgroups(struct bpf_iter__task *ctx)
 		return 0;
 	css = (void *)BPF_CORE_READ(task, cgroups, dfl_cgrp) + bpf_core_field_offset(struct cgroup, self);
 	for (int i = 0; i < SELF_MAX_DEPTH && css; i++) {
-		write_own_cgroup(ctx, css);
-		if (BPF_CORE_READ(css, cgroup, kn, id) == rules->self_top)
+		if (write_own_cgroup(ctx, css) == rules->self_top)
 			top = css;
 		css = BPF_CORE_READ(css, parent);
 	}
