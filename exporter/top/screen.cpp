@@ -100,6 +100,9 @@ Result<std::unique_ptr<Screen>> Screen::open() {
   if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0) {
     return fail("top: there is no terminal to draw on; --once prints the table, --json the data");
   }
+  // Where these are exported, curses takes the size from them for good, whatever the window's is.
+  ::unsetenv("COLUMNS");
+  ::unsetenv("LINES");
   // initscr() would end the process when it fails.
   if (::newterm(nullptr, stdout, stdin) == nullptr) {
     const char* const terminal = std::getenv("TERM");
@@ -158,7 +161,12 @@ void Screen::draw(const Shown& shown, const Choice& choice, const Trends& trends
 }
 
 int Screen::key() const {
-  return getch();
+  const int key = getch();
+  if (key == KEY_RESIZE) {
+    // Terminals move or drop lines of a window that shrinks; curses would leave alone what it thinks is still there.
+    clearok(curscr, TRUE);
+  }
+  return key;
 }
 
 }  // namespace tacho::top

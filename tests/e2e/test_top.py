@@ -83,7 +83,9 @@ def test_keys_sort_filter_select_and_pause(watched):
 
 
 def test_it_follows_the_size_of_the_window(watched):
-    with terminal(watched, width=160, height=30) as shown:
+    # Not that of another window, out of which somebody has exported it.
+    elsewhere = {"COLUMNS": "240", "LINES": "5"}
+    with terminal(watched, width=160, height=30, env=elsewhere) as shown:
         shown.wait_for("CALLS TO")
         shown.resize(50, 6)
         wait_until(lambda: "CALLS TO" not in shown.text and "p99" in shown.text, 5, "fewer columns")

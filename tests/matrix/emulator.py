@@ -66,7 +66,8 @@ def boot(kernel: Kernel, image: pathlib.Path, initramfs: pathlib.Path, words: st
     """Boots it, waits for it to switch itself off, and returns what it said; ends it after `timeout` seconds."""
     outcome = Boot()
     emulator = subprocess.Popen(
-        ["timeout", "--kill-after=5", str(timeout), *command(kernel, image, initramfs, words)],
+        # Not left behind by a matrix that is ended.
+        ["setpriv", "--pdeathsig", "TERM", "timeout", "--kill-after=5", str(timeout), *command(kernel, image, initramfs, words)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -48,6 +48,8 @@ nlohmann::json describe(BurstOutcome& outcome) {
           {"completed", outcome.completed},
           {"errors", outcome.errors},
           {"dropped", outcome.dropped},
+          {"cpu_seconds", seconds(outcome.on_cpu)},
+          {"run_queue_seconds", seconds(outcome.run_queue)},
           {"latency", quantiles(outcome.latencies)},
           {"round_trip", quantiles(outcome.round_trips)},
           {"timeline", outcome.timeline},

@@ -90,7 +90,10 @@ class Rig:
             for file in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat"):
                 with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                     waited += int(file.read_text().split()[1])
-        return {"cpu_seconds": cpu, "run_queue_seconds": waited * 1e-9, "busy_seconds": _busy_seconds(SERVER_CPU)}
+        return {
+            "cpu_seconds": cpu, "run_queue_seconds": waited * 1e-9, "busy_seconds": _busy_seconds(SERVER_CPU),
+            "stolen_seconds": _stolen_seconds(SERVER_CPU) + _stolen_seconds(CLIENT_CPU),
+        }  # fmt: skip
 
     def look(self, tacho: Tacho) -> Look:
         before = time.monotonic()
@@ -106,18 +109,28 @@ class Rig:
 def _put_sessions_ahead(pids: list[int]) -> None:
     """Where the kernel groups tasks by session, niceness counts only within one; the session has its own (sched(7), autogroup)."""
     for pid in pids:
-        # Gone meanwhile; or not allowed, or too often for one who may not: then it is as noisy as the machine is.
-        with contextlib.suppress(FileNotFoundError, PermissionError, BlockingIOError):
+        # Gone meanwhile, no such file, not allowed, too often for one who may not: then it is as noisy as the machine is.
+        with contextlib.suppress(OSError):
             pathlib.Path(f"/proc/{pid}/autogroup").write_text("-20")
 
 
 def _busy_seconds(cpu: int) -> float:
     """Of everything that ran there."""
+    user, nice, system, _, _, interrupt, soft, *_ = _cpu_seconds(cpu)
+    return user + nice + system + interrupt + soft
+
+
+def _stolen_seconds(cpu: int) -> float:
+    """In which the hypervisor let something else run."""
+    return _cpu_seconds(cpu)[7]
+
+
+def _cpu_seconds(cpu: int) -> list[float]:
+    """Columns of /proc/stat (proc_stat(5))."""
     for line in pathlib.Path("/proc/stat").read_text().splitlines():
         name, *ticks = line.split()
         if name == f"cpu{cpu}":
-            user, nice, system, _, _, interrupt, soft, *_ = map(int, ticks)
-            return (user + nice + system + interrupt + soft) / os.sysconf("SC_CLK_TCK")
+            return [int(tick) / os.sysconf("SC_CLK_TCK") for tick in ticks]
     raise ValueError(f"no CPU {cpu}")
 
 

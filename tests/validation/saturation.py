@@ -15,7 +15,7 @@ LOW_LOAD = 0.31
 ACHIEVED = 0.97
 THRESHOLD = 0.8
 UNLOADED = (0.6, 0.7)
-# The gauge itself, where this tacho has it.
+# The gauge itself; it looks back on its own window.
 EXPORTED = "tacho_saturation_ratio"
 
 
@@ -67,7 +67,7 @@ class Signals:
         self.connections = level.tacho('tacho_connections_active{role="server"}')
         self.in_flight = level.tacho("tacho_requests_in_flight")
         self.cv2 = level.cv2
-        self.exported = level.tacho(EXPORTED) if level.has(EXPORTED) else None
+        self.exported = level.tacho(EXPORTED)
 
     @property
     def waiting(self) -> float:
@@ -124,12 +124,6 @@ ESTIMATORS = {
     "mean(CPU, M/M/1 waiting)": lambda s: (_cpu(s) + _waiting(s)) / 2,
     "max(poll busy, M/M/1 waiting)": lambda s: max(_poll_busy(s), _waiting(s)),
 }
-
-
-def estimators_of(servers: dict) -> dict:
-    """All, and the exported one if every level has it."""
-    exported = all(signals.exported is not None for rows in servers.values() for _, signals, _ in rows)
-    return ESTIMATORS | ({EXPORTED: lambda s: s.exported} if servers and exported else {})
 
 
 def auc(scores: list[float], truths: list[bool]) -> float | None:

@@ -89,7 +89,7 @@ def measure(rig: Rig, tacho, rate: float, seconds: float, seed: int):
     burst = rig.load.result(10 * seconds + 30)
     end = rig.settled(tacho)
     subject = rig.subject
-    for name in ("elapsed", "offered", "sent", "completed", "errors", "dropped"):
+    for name in ("elapsed", "offered", "sent", "completed", "errors", "dropped", "cpu_seconds", "run_queue_seconds"):
         yield "client", "whole", name, getattr(burst, name)
     yield "client", "whole", "rate", rate
     yield "client", "whole", "arrivals_seconds", seconds
@@ -116,7 +116,8 @@ def sweep(subject, results: Results, levels: int, repeats: int, seconds: float, 
         if results.capacity is None:
             results.write_capacity(measured)
         say(f"{subject.name}: capacity {measured:.0f}/s, levels against {results.capacity:.0f}/s")
-        with rig.tacho(window=max(2.0, 0.8 * seconds)) as tacho:
+        # Gauges are sampled once a second, and look back on up to a second more than their window: not on what was before.
+        with rig.tacho(window=max(2.0, seconds - 3)) as tacho:
             for number, (load, repeat, seed) in enumerate(order, 1):
                 rows = list(measure(rig, tacho, load * results.capacity, seconds, seed))
                 results.write(load, repeat, rows)

@@ -27,7 +27,7 @@ def extent(servers: dict) -> str:
     full = [level for level in everything if level.truth("cpu_seconds") > 0.8 * level.seconds]
     others = [max(0.0, 1 - level.truth("cpu_seconds") / level.truth("busy_seconds")) for level in full] or [0.0]
     return (
-        f"{len(servers)} servers, {len(everything)} levels of {statistics.median(level.seconds for level in everything) / 0.9:.0f} s, {sum(level.client('turns') for level in everything):.0f} requests. "
+        f"{len(servers)} servers, {len(everything)} levels of {_arrivals(servers):.0f} s, {sum(level.client('turns') for level in everything):.0f} requests. "
         f"Of the time that the server's CPU was busy in levels that needed most of it, others had {percent(statistics.median(others))} "
         f"(median) to {percent(max(others))} (worst), interrupts included."
     )
@@ -133,6 +133,30 @@ def saturation_by_server(judged: dict, name: str) -> str:
         "best threshold of the others", "right with it",
     ]  # fmt: skip
     return table(headings, rows)
+
+
+def gauge(directory: pathlib.Path, name: str) -> str:
+    """The exported gauge beside the estimator `name`, which it is to be, over levels that are longer than its window."""
+    servers = {server: levels for server, levels in read_all(directory).items() if len(levels) > 2}
+    judged = {server: rows for server, rows in saturation.judged(servers).items() if not servers[server][0].subject.blind}
+    if not judged:
+        return ""
+    estimator = saturation.ESTIMATORS[name]
+    all_signals = [signals for rows in judged.values() for _, signals, _ in rows]
+    apart = statistics.median(abs(signals.exported - estimator(signals)) for signals in all_signals)
+    verdicts = [
+        saturation.judge(f"{saturation.EXPORTED}, the gauge", lambda signals: signals.exported, judged),
+        saturation.judge(f"{name}, from the counters", estimator, judged),
+    ]
+    return (
+        f"The gauge itself, over {len(all_signals)} levels of {_arrivals(servers):.0f} s of {len(judged)} servers; it looks back on 2 s, "
+        f"sampled once a second, and is {apart:.3f} (median) from what the counters say of the whole level:\n\n" + estimators(verdicts)
+    )
+
+
+def _arrivals(servers: dict) -> float:
+    """Length of a level in seconds."""
+    return statistics.median(level.client("arrivals_seconds") for levels in servers.values() for level in levels)
 
 
 def overheads(directory: pathlib.Path) -> str:

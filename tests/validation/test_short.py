@@ -37,9 +37,30 @@ def test_turns_are_the_clients_requests(levels):
     assert turns.r2_equal > 0.999 and turns.mean_error < 0.005, turns
 
 
+def disturbance(level) -> str:
+    """What other than the server and its load decided about times; empty if little did. Counts hold all the same."""
+    elapsed, seconds = level.client("elapsed"), level.seconds
+    shares = {
+        "the client worked": (level.client("cpu_seconds") / elapsed, 0.8),
+        "the client was kept from its CPU": (level.client("run_queue_seconds") / elapsed, 0.05),
+        "others worked on the server's CPU": ((level.truth("busy_seconds") - level.truth("cpu_seconds")) / seconds, 0.1),
+        "the hypervisor took a CPU away": (level.truth("stolen_seconds") / seconds, 0.02),
+    }
+    return ", ".join(f"{what} {100 * share:.0f} % of the time" for what, (share, limit) in shares.items() if share > limit)
+
+
+def undisturbed(levels) -> list:
+    """Those whose times say something about the server; skips the test if too few are left."""
+    found = [level for level in levels if not disturbance(level)]
+    if len(found) < 2:
+        pytest.skip(f"the machine was not the server's: {'; '.join(filter(None, map(disturbance, levels)))}")
+    return found
+
+
 def test_rates_between_two_scrapes(levels):
     """As Prometheus sees them; the scrapes do not stop the requests."""
-    for rate in (accuracy.windowed_turns(levels), accuracy.observed(levels)):
+    quiet = undisturbed(levels)
+    for rate in (accuracy.windowed_turns(quiet), accuracy.observed(quiet)):
         assert rate.r2_fit > 0.99 and rate.mean_error < 0.05, rate
 
 
@@ -47,7 +68,10 @@ def test_latencies_follow_the_clients(levels):
     """A quantile lies within a bucket, which is up to 25 % wide; a client that is kept from its CPU sees replies late."""
     for level in levels:
         seen, clients = level.quantile(0.5), level.client("round_trip_p50")
-        assert 0.3 * clients - 100e-6 < seen < 1.25 * clients, (level.load, seen, clients)
+        assert seen < 1.25 * clients, (level.load, seen, clients)
+    for level in undisturbed(levels):
+        seen, clients = level.quantile(0.5), level.client("round_trip_p50")
+        assert 0.3 * clients - 100e-6 < seen, (level.load, seen, clients)
 
 
 def test_requests_queue_under_overload(levels):
@@ -55,4 +79,6 @@ def test_requests_queue_under_overload(levels):
     backlog = levels[-1].client("backlog")
     if backlog < 0.1 * levels[-1].client("offered"):
         pytest.skip(f"no overload: the machine has become faster since the capacity was measured, backlog {backlog:.0f}")
+    if reasons := disturbance(levels[-1]):
+        pytest.skip(f"no overload of the server: {reasons}")
     assert queued[0] < 2 < 10 < queued[-1], "mean number of requests that wait to be read"

@@ -13,6 +13,7 @@ class Burst:
     """What one load came to; times in seconds, `started` on the clock of time.monotonic().
 
     `latency` counts from when a request was due, `round_trip` from when it was sent: mean, p50, p90, p99, max.
+    `cpu_seconds` and `run_queue_seconds` are the client's own: how much of its CPU it used, and how long others kept it from it.
     `timeline` holds the requests completed in each `timeline_bin` seconds; empty if the client does not tell.
     """
 
@@ -25,6 +26,8 @@ class Burst:
     dropped: int
     latency: dict | None
     round_trip: dict | None
+    cpu_seconds: float = 0
+    run_queue_seconds: float = 0
     lost: int = 0  # on purpose, before they reached the server
     timeline: list = dataclasses.field(default_factory=list)
     timeline_bin: float = 0.01

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <fstream>
 
 namespace tacho::support {
 namespace {
@@ -22,6 +23,19 @@ int wait_for_events(int epoll, std::array<epoll_event, kEvents>& events, Clock::
   const auto whole = std::chrono::duration_cast<std::chrono::seconds>(patience);
   const timespec time{.tv_sec = whole.count(), .tv_nsec = (patience - whole).count()};
   return epoll_pwait2(epoll, events.data(), kEvents, &time, nullptr);
+}
+
+struct CpuAccount {
+  std::chrono::nanoseconds on_cpu{};
+  std::chrono::nanoseconds run_queue{};
+};
+
+/// Of this thread (Linux, Documentation/scheduler/sched-stats.rst); zeros where the kernel keeps no account.
+CpuAccount cpu_account() {
+  std::int64_t on_cpu = 0;
+  std::int64_t run_queue = 0;
+  std::ifstream("/proc/thread-self/schedstat") >> on_cpu >> run_queue;
+  return {.on_cpu = std::chrono::nanoseconds(on_cpu), .run_queue = std::chrono::nanoseconds(run_queue)};
 }
 
 }  // namespace
@@ -180,6 +194,7 @@ Result<BurstOutcome> Generator::run(const Burst& burst) {
   burst_ = burst;
   outcome_ = {};
   random_.seed(burst.seed);
+  const auto account = cpu_account();
   outcome_.started = Clock::now();
   next_arrival_ = outcome_.started;
   std::array<epoll_event, kEvents> events{};
@@ -207,6 +222,9 @@ Result<BurstOutcome> Generator::run(const Burst& burst) {
     }
   }
   outcome_.elapsed = Clock::now() - outcome_.started;
+  const auto [on_cpu, run_queue] = cpu_account();
+  outcome_.on_cpu = on_cpu - account.on_cpu;
+  outcome_.run_queue = run_queue - account.run_queue;
   return std::move(outcome_);
 }
 

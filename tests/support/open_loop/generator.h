@@ -48,6 +48,8 @@ struct BurstOutcome {
   std::vector<std::chrono::nanoseconds> latencies;    ///< of completed requests, from their scheduled arrival
   std::vector<std::chrono::nanoseconds> round_trips;  ///< of the same, from when they were sent
   std::vector<std::uint32_t> timeline;                ///< completions in each kTimelineBin from the start on
+  std::chrono::nanoseconds on_cpu{};                  ///< of this client, meanwhile
+  std::chrono::nanoseconds run_queue{};               ///< it could have run, but its CPU was taken; 0 if not known
 };
 
 constexpr std::chrono::milliseconds kTimelineBin{10};
