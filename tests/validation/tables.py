@@ -135,6 +135,24 @@ def saturation_by_server(judged: dict, name: str) -> str:
     return table(headings, rows)
 
 
+def mistakes(judged: dict, name: str) -> str:
+    """The levels that the estimator `name` misses, and those below 70 % load that it takes for saturated ones."""
+    estimator = saturation.ESTIMATORS[name]
+    rows = []
+    for server, levels in judged.items():
+        objective = saturation.objective([level for level, *_ in levels])
+        for level, signals, truth in levels:
+            score = estimator(signals)
+            above = score > saturation.THRESHOLD
+            if above == truth or (above and level.load >= saturation.UNLOADED[-1]):
+                continue
+            rows.append([
+                server, "missed" if truth else "false", f"{100 * level.load:.0f} %", f"{int(100 * score) / 100:.2f}",
+                f"{1000 * level.client('latency_p99'):.0f} ms", f"{1000 * objective:.0f} ms",
+            ])  # fmt: skip
+    return table(["levels judged wrongly", "", "load", "score", "client's p99", "objective"], rows) if rows else ""
+
+
 def gauge(directory: pathlib.Path, name: str) -> str:
     """The exported gauge beside the estimator `name`, which it is to be, over levels that are longer than its window."""
     servers = {server: levels for server, levels in read_all(directory).items() if len(levels) > 2}

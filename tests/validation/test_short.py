@@ -79,6 +79,6 @@ def test_requests_queue_under_overload(levels):
     backlog = levels[-1].client("backlog")
     if backlog < 0.1 * levels[-1].client("offered"):
         pytest.skip(f"no overload: the machine has become faster since the capacity was measured, backlog {backlog:.0f}")
-    if reasons := disturbance(levels[-1]):
-        pytest.skip(f"no overload of the server: {reasons}")
+    if reasons := disturbance(levels[0]) or disturbance(levels[-1]):
+        pytest.skip(f"the machine was not the server's: {reasons}")
     assert queued[0] < 2 < 10 < queued[-1], "mean number of requests that wait to be read"
