@@ -413,7 +413,8 @@ static __always_inline u32 state_now(struct task_struct *task)
 
 	if (FIELD(task, exit_state) || bits & (TASK_DEAD | TASK_NEW))
 		return NO_STATE;
-	if (FIELD(task, on_cpu))
+	/* An int up to Linux 6.18, a u8 in 7.2: this reads either. */
+	if (BPF_CORE_READ_BITFIELD_PROBED(task, on_cpu))
 		return TACHO_THREAD_RUNNING;
 	return bits && !(bits & TASK_WAKING) ? state_off_cpu(task, bits) : TACHO_THREAD_RUNNABLE;
 }

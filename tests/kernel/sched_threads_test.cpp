@@ -104,7 +104,7 @@ TEST_CASE("threads that were there before the target count from when it is watch
   (void)child.hear();
   Child spinner(cgroup.directory(), [](Line& parent) {
     parent.tell();
-    spin(30);
+    spin(300);
   });
   (void)spinner.hear();
   REQUIRE(shared().wait_for([&] { return all_asleep(child.pid(), kSleepers + 1); }));
@@ -117,6 +117,7 @@ TEST_CASE("threads that were there before the target count from when it is watch
     const Labels target{{"target", "t"}};
     check_threads(later, target, kSleepers + 2);
     const ThreadStates grown = growth(later, target);
+    CAPTURE(grown.running, grown.runnable, grown.sleeping, grown.blocked, grown.iowait);
     CHECK(grown.sleeping >= 0.2 * (kSleepers + 1));
     CHECK(grown.running > 0);
     CHECK(grown.running + grown.runnable >= 0.19);

@@ -14,7 +14,8 @@ from validation.subjects import Place
 
 TARGET = "subject"
 SERVER_CPU, CLIENT_CPU = 0, 1
-# Ahead of whatever else the machine does, so that its builds are not taken for load; see also _put_sessions_ahead.
+# Ahead of what else the machine does in the same session. Sessions themselves (sched(7), autogroup) stay alike: one that is
+# put ahead keeps the kernel's own threads from running, and whoever waits for RCU, as the end of a BPF program does, for minutes.
 _AHEAD = ["nice", "-n", "-15"]
 SERVER = ["taskset", "-c", str(SERVER_CPU), *_AHEAD]
 CLIENT = ["taskset", "-c", str(CLIENT_CPU), *_AHEAD]
@@ -66,7 +67,6 @@ class Rig:
             connections = self.subject.most_connections if self._network else 32
             place = Place([*self.group.prefix, *SERVER], CLIENT, self._network, connections)
             self.load = stack.enter_context(self.subject.open(place))
-            _put_sessions_ahead([os.getpid(), *self.group.pids()])
             self._stack = stack.pop_all()
         return self
 
@@ -104,14 +104,6 @@ class Rig:
         """A look after which nothing moves: a reply reaches the client before the call that sent it has returned."""
         tacho.settled(TARGET)
         return self.look(tacho)
-
-
-def _put_sessions_ahead(pids: list[int]) -> None:
-    """Where the kernel groups tasks by session, niceness counts only within one; the session has its own (sched(7), autogroup)."""
-    for pid in pids:
-        # Gone meanwhile, no such file, not allowed, too often for one who may not: then it is as noisy as the machine is.
-        with contextlib.suppress(OSError):
-            pathlib.Path(f"/proc/{pid}/autogroup").write_text("-20")
 
 
 def _busy_seconds(cpu: int) -> float:
