@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from matrix.kernels import KERNELS, Kernel
 
 SELECTOR = "cgroup: /e2e"
-BRIEF_FILES = ("turns", "turn_times", "socket", "socket_calls", "socket_families", "handshake", "poll")
+BRIEF_FILES = ("layout", "turns", "turn_times", "socket", "socket_calls", "socket_families", "handshake", "poll")
 
 
 @dataclass(frozen=True)
