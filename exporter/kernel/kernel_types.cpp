@@ -17,9 +17,14 @@ struct BtfDeleter {
 
 constexpr const char* kOwnTypes = "/sys/kernel/btf/vmlinux";
 
-/// Read once in a process: a kernel's types are five megabytes.
-const btf* types_of(const std::string& path) {
+/// By path, read once: a kernel's types are five megabytes.
+std::map<std::string, std::unique_ptr<btf, BtfDeleter>>& known_types() {
   static std::map<std::string, std::unique_ptr<btf, BtfDeleter>> known;
+  return known;
+}
+
+const btf* types_of(const std::string& path) {
+  auto& known = known_types();
   const auto found = known.find(path);
   if (found != known.end()) {
     return found->second.get();
@@ -77,6 +82,10 @@ bool has_member(const std::string& structure, std::string_view member, const std
   const std::span members(btf_members(type), btf_vlen(type));
   return std::ranges::any_of(members,
                              [&](const btf_member& m) { return member == btf__name_by_offset(types, m.name_off); });
+}
+
+void forget_types() {
+  known_types().clear();
 }
 
 }  // namespace tacho::kernel

@@ -26,4 +26,8 @@ bool has_member(const std::string& structure, std::string_view member, const std
 /// @return false if the kernel has no types
 bool has_preemptible_tracepoints();
 
+/// Frees what these functions keep, seven megabytes; they read it again when they are asked again. Not while they are
+/// asked.
+void forget_types();
+
 }  // namespace tacho::kernel
