@@ -218,9 +218,13 @@ std::unique_ptr<tacho::kernel::BpfObject> start_floor(std::span<const Hook> hook
   return std::move(*object);
 }
 
-double median(std::vector<double> values) {
+double quartile(std::vector<double> values, std::size_t number) {
   std::ranges::sort(values);
-  return values[values.size() / 2];
+  return values[(values.size() - 1) * number / 4];
+}
+
+double median(const std::vector<double>& values) {
+  return quartile(values, 2);
 }
 
 }  // namespace
@@ -277,8 +281,8 @@ int main(int argc, char** argv) {
   ::rmdir(watched.c_str());
   ::rmdir(unwatched.c_str());
   for (const auto& [what, values] : cost) {
-    const auto [least, most] = std::ranges::minmax(values);
-    std::printf("%-34s %8.1f ns  (%.1f … %.1f)\n", what.c_str(), median(values), least, most);
+    std::printf("%-34s %8.1f ns  (%.1f … %.1f)\n", what.c_str(), median(values), quartile(values, 1),
+                quartile(values, 3));
   }
   for (const std::string event : {"socket", "switch"}) {
     const double floor = median(cost[event + ": floor (empty programs)"]);

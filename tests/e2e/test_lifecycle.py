@@ -109,16 +109,13 @@ def can_bind(port: int) -> bool:
 
 
 def test_it_starts_within_a_second(cgroups):
-    """The quickest of three: the verifier is busy half of that time, and a machine may do something else, too."""
     group = cgroups("start")
-    took = []
     with ExactServer(group.prefix):
-        for _ in range(3):
-            asked = time.monotonic()
-            with Tacho({"targets": [target("start", group.path)]}) as tacho:
-                assert tacho.scrape().get("tacho_requests_total", target="start") == 0
-                took.append(time.monotonic() - asked)
-    assert min(took) < 1, f"the first scrapes came {took} s after the starts"
+        asked = time.monotonic()
+        with Tacho({"targets": [target("start", group.path)]}) as tacho:
+            assert tacho.scrape().get("tacho_requests_total", target="start") == 0
+            took = time.monotonic() - asked
+    assert took < 1, f"the first scrape came {took:.2f} s after the start"
 
 
 def test_two_at_once_count_the_same(cgroups, agree):
