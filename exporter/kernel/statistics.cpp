@@ -2,10 +2,10 @@
 
 #include <bpf/bpf.h>
 
-#include <array>
 #include <numeric>
 
 #include "kernel/features.h"
+#include "kernel/map_keys.h"
 
 namespace tacho::kernel {
 
@@ -42,17 +42,11 @@ Result<MapFill> map_fill(const BpfObject& object, const std::string& map) {
   if (descriptor < 0 || bpf_obj_get_info_by_fd(descriptor, &info, &length) != 0) {
     return fail_errno("no information about map " + map);
   }
-  MapFill fill{map, 0, info.max_entries};
-  std::array<std::byte, 64> key{};
-  std::array<std::byte, 64> next{};
-  const void* current = nullptr;
-  // A key deleted meanwhile restarts the walk: the bound makes it end.
-  while (fill.entries < info.max_entries && bpf_map_get_next_key(descriptor, current, next.data()) == 0) {
-    key = next;
-    current = key.data();
-    ++fill.entries;
+  const auto entries = for_each_key(descriptor, [](std::span<const std::byte>) {});
+  if (!entries) {
+    return std::unexpected(entries.error());
   }
-  return fill;
+  return MapFill{map, *entries, info.max_entries};
 }
 
 Result<std::vector<std::uint64_t>> read_per_cpu_counters(int map, std::size_t entries) {

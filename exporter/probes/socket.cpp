@@ -3,6 +3,7 @@
 #include <bpf/bpf.h>
 #include <bpf/socket.skel.h>
 #include <bpf/socket_basic.skel.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +11,7 @@
 
 #include "kernel/iterator.h"
 #include "kernel/kernel_types.h"
+#include "kernel/map_keys.h"
 #include "metrics/buckets.h"
 #include "probes/bracket.h"
 #include "probes/histogram_decode.h"
@@ -127,15 +129,15 @@ class SocketProbe final : public Probe {
   /// Slots of the target's peers: the index may be used again, and room is limited.
   void forget_peers(std::uint32_t index) {
     const int map = object_->map("dependency_slots");
-    std::vector<peer_key> stale;
-    peer_key key{};
-    for (const peer_key* previous = nullptr; bpf_map_get_next_key(map, previous, &key) == 0; previous = &key) {
-      if (key.index == index) {
-        stale.push_back(key);
-      }
+    const auto keys = kernel::keys_of<peer_key>(map);
+    if (!keys) {
+      spdlog::error("peers of a removed target keep their places: {}", keys.error().message);
+      return;
     }
-    for (const peer_key& gone : stale) {
-      bpf_map_delete_elem(map, &gone);
+    for (const peer_key& key : *keys) {
+      if (key.index == index) {
+        bpf_map_delete_elem(map, &key);
+      }
     }
   }
 
