@@ -191,7 +191,9 @@ REPEATED_TRACEPOINT(sk_data_ready, socket_data_ready, EVENT_DATA_READY, !noticea
 
 #include "socket_hooks.bpf.h"
 
-static __always_inline void on_state_change(struct sock *sk, int old_state, int new_state)
+/* What a second run for the same event must not do again: `counts_listeners`. All else is the same twice. */
+static __always_inline void on_state_change(struct sock *sk, int old_state, int new_state,
+					    bool counts_listeners)
 {
 	struct socket_state *st;
 	bool mptcp = is_mptcp(sk);
@@ -200,13 +202,13 @@ static __always_inline void on_state_change(struct sock *sk, int old_state, int 
 		return;
 	/* The port of an MPTCP socket is listened on by its first subflow, too. */
 	if (new_state == TCP_LISTEN) {
-		if (!mptcp)
+		if (counts_listeners && !mptcp)
 			count_listener(sk, true);
 		bind_new(sk, TACHO_ROLE_LISTENER);
 		return;
 	}
 	if (old_state == TCP_LISTEN) {
-		if (new_state == TCP_CLOSE && !mptcp)
+		if (counts_listeners && new_state == TCP_CLOSE && !mptcp)
 			count_listener(sk, false);
 		else if (new_state == TCP_SYN_RECV)
 			inherit_state(sk);
@@ -236,8 +238,20 @@ static __always_inline void on_state_change(struct sock *sk, int old_state, int 
 	}
 }
 
-ON_TRACEPOINT(inet_sock_set_state, socket_state_change, on_state_change(sk, old_state, new_state),
+ON_TRACEPOINT(inet_sock_set_state, socket_state_change, on_state_change(sk, old_state, new_state, true),
 	      struct sock *sk, int old_state, int new_state)
+
+/*
+ * The second program behind it (socket_again.bpf.h). No note is needed, nor would there be a place for one:
+ * most sockets have no state yet. That a port is listened on, the first one alone counts; connections to a
+ * listening socket that it has missed inherit their state all the same.
+ */
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(socket_state_change_again, struct sock *sk, int old_state, int new_state)
+{
+	on_state_change(sk, old_state, new_state, false);
+	return 0;
+}
 
 /*
  * Sockets that are older than the programs or than their target. Two passes over all open files: the first

@@ -20,6 +20,7 @@ constexpr std::array<Names, 2> kSendAgain{"socket_send", "socket_send_again"};
 constexpr std::array<Names, 2> kReceiveAgain{"socket_receive", "socket_receive_again"};
 constexpr std::array<Names, 2> kDataReadyAgain{"socket_data_ready", "socket_data_ready_again"};
 constexpr std::array<Names, 1> kState{"socket_state_change"};
+constexpr std::array<Names, 2> kStateAgain{"socket_state_change", "socket_state_change_again"};
 constexpr std::array<Names, 1> kRawState{"raw_socket_state_change"};
 constexpr std::array<Names, 2> kOlder{"socket_list_ports", "socket_adopt"};
 constexpr std::array<Names, 1> kOlderMore{"socket_list_own_ports"};
@@ -101,7 +102,8 @@ constexpr std::array kSendAgainWays{Alternative{"tp_btf", kSendAgain}, kFunction
 constexpr std::array kReceiveAgainWays{Alternative{"tp_btf", kReceiveAgain, kSplice}, kFunctionReceive,
                                        kFunctionReceiveOld};
 constexpr std::array kDataReadyAgainWays{Alternative{"tp_btf", kDataReadyAgain}, kFunctionDataReady};
-constexpr std::array kPreemptibleHooks{Hook{"state_change", kStateWays}, Hook{"data_ready", kDataReadyAgainWays},
+constexpr std::array kStateAgainWays{Alternative{"tp_btf", kStateAgain}};
+constexpr std::array kPreemptibleHooks{Hook{"state_change", kStateAgainWays}, Hook{"data_ready", kDataReadyAgainWays},
                                        Hook{"receive", kReceiveAgainWays}, Hook{"send", kSendAgainWays},
                                        Hook{"older_sockets", kOlderWays}};
 

@@ -12,12 +12,16 @@ constexpr std::array kFamilies{metrics::Family{
     "wait, so poll durations are "
     "no slack; few_samples: too few operations for rate and variance; no_poll: requests are served without polling "
     "calls; "
-    "lost_events: a probe has lost events.",
+    "lost_events: a probe has lost events, or the kernel has kept more than one from the probes for a thousand "
+    "requests "
+    "of all targets.",
     "condition", kNames}};
 
 /// Above this share of turns with data waiting behind them, a connection carries more than one request at a time.
 constexpr double kMultiplexedShare = 0.1;
 constexpr double kBusyShare = 0.5;
+/// Events that the kernel kept from the programs are anybody's.
+constexpr double kSkippedShare = 0.001;
 
 bool share_above(std::uint64_t part, std::uint64_t whole, double limit) {
   return whole > 0 && static_cast<double>(part) > limit * static_cast<double>(whole);
@@ -33,8 +37,8 @@ std::string_view condition_name(Condition condition) {
   return kNames.at(static_cast<std::size_t>(condition));
 }
 
-void ConditionWatch::push(std::int64_t now_ns, const probes::ConditionCounters& counters, std::uint64_t lost) {
-  samples_.push_back({now_ns, counters, lost});
+void ConditionWatch::push(std::int64_t now_ns, const probes::ConditionCounters& counters, const Losses& losses) {
+  samples_.push_back({now_ns, counters, losses});
   while (samples_.size() > 2 && samples_[1].time_ns <= now_ns - window_ns_) {
     samples_.pop_front();
   }
@@ -67,7 +71,10 @@ std::array<bool, kConditions> ConditionWatch::evaluate(bool few_samples) const {
   set(Condition::busy_polling,
       share_above(last.counters.poll_nonblocking - first.counters.poll_nonblocking, polls, kBusyShare));
   set(Condition::no_poll, requests > 0 && polls == 0);
-  set(Condition::lost_events, last.lost != first.lost);
+  const std::uint64_t skipped = last.losses.skipped - first.losses.skipped;
+  const std::uint64_t all = last.losses.requests - first.losses.requests;
+  set(Condition::lost_events,
+      last.losses.lost != first.losses.lost || static_cast<double>(skipped) > kSkippedShare * static_cast<double>(all));
   return result;
 }
 

@@ -21,13 +21,19 @@ std::span<const metrics::Family> condition_families();
 
 std::string_view condition_name(Condition condition);
 
+/// What was not counted so far, of any target: a loss cannot be charged to one.
+struct Losses {
+  std::uint64_t lost = 0;      ///< events that the programs could not count
+  std::uint64_t skipped = 0;   ///< events that the kernel kept from the programs
+  std::uint64_t requests = 0;  ///< of all targets, for comparison
+};
+
 /// Watches the counters behind the conditions of one target over the window of the gauges.
 class ConditionWatch {
  public:
   explicit ConditionWatch(std::chrono::nanoseconds window) : window_ns_(window.count()) {}
 
-  /// @param lost events that the probes lost so far, of any target: a loss cannot be charged to one
-  void push(std::int64_t now_ns, const probes::ConditionCounters& counters, std::uint64_t lost);
+  void push(std::int64_t now_ns, const probes::ConditionCounters& counters, const Losses& losses);
 
   /// Requests per second over the window.
   [[nodiscard]] double request_rate() const;
@@ -39,7 +45,7 @@ class ConditionWatch {
   struct Sample {
     std::int64_t time_ns = 0;
     probes::ConditionCounters counters;
-    std::uint64_t lost = 0;
+    Losses losses;
   };
   std::int64_t window_ns_;
   std::deque<Sample> samples_;

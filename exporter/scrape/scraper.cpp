@@ -8,6 +8,7 @@
 #include <random>
 
 #include "config/units.h"
+#include "kernel/statistics.h"
 #include "metrics/prometheus_families.h"
 #include "scrape/process_metrics.h"
 
@@ -70,7 +71,7 @@ Result<void> Scraper::target_added(const targets::Target& target) {
   metrics::WindowSample beginning;
   beginning.time_ns = kernel_now_ns();
   runtime->window.push(beginning);
-  runtime->conditions.push(beginning.time_ns, {}, lost());
+  runtime->conditions.push(beginning.time_ns, {}, losses_);
   runtime->saturation.push({.time_ns = beginning.time_ns});
   metrics::HistorySample nothing;
   nothing.time_ns = beginning.time_ns;
@@ -114,17 +115,31 @@ void Scraper::adopt() {
   }
 }
 
-std::uint64_t Scraper::lost() const {
-  std::uint64_t sum = 0;
+void Scraper::count_skipped() {
+  const auto all = objects();
+  skipped_.resize(all.size());
+  skipped_so_far_.resize(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    skipped_so_far_[i] = skipped_[i].update(kernel::program_statistics(*all[i]));
+  }
+}
+
+Losses Scraper::total_losses() const {
+  Losses sum{.requests = losses_.requests};
   for (const auto& probe : probes_) {
-    sum += lost_events(probe->object());
+    sum.lost += lost_events(probe->object());
+  }
+  for (const std::uint64_t events : skipped_so_far_) {
+    sum.skipped += events;
   }
   return sum;
 }
 
 void Scraper::sample() {
   const std::lock_guard lock(mutex_);
-  losses_ = lost();
+  count_skipped();
+  losses_ = total_losses();
+  std::uint64_t requests = 0;  // since the last sample
   ++tick_;
   for (const auto& runtime : runtimes_) {
     if (!runtime) {
@@ -140,6 +155,8 @@ void Scraper::sample() {
       probe->sample(index, sample.time_ns, sample);
       probe->count(index, sample.time_ns, activity);
     }
+    requests += activity.conditions.requests - std::min(runtime->requests, activity.conditions.requests);
+    runtime->requests = activity.conditions.requests;
     runtime->window.push(sample);
     runtime->conditions.push(sample.time_ns, activity.conditions, losses_);
     runtime->saturation.push({.time_ns = sample.time_ns,
@@ -152,6 +169,7 @@ void Scraper::sample() {
                                   .idle_ns = sample.poll_ns,
                                   .threads = activity.threads});
   }
+  losses_.requests += requests;
 }
 
 std::string Scraper::window_text() const {
@@ -212,9 +230,10 @@ void Scraper::write_self(std::string& out, metrics::Format format) {
   const auto append = [&](const std::vector<prometheus::MetricFamily>& families) {
     metrics::append_families(out, families, format);
   };
-  std::vector<ObservedObject> objects{{&targets_object_, std::span(kTargetMaps).first(2)}};
+  count_skipped();
+  std::vector<ObservedObject> objects{{&targets_object_, std::span(kTargetMaps).first(2), skipped_so_far_[0]}};
   for (const auto& probe : probes_) {
-    objects.push_back({&probe->object(), probe->bounded_maps()});
+    objects.push_back({&probe->object(), probe->bounded_maps(), skipped_so_far_[objects.size()]});
   }
   append(program_metrics(reload_));
   append(target_metrics(table_));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "kernel/skipped_events.h"
 #include "metrics/buckets.h"
 #include "metrics/exposition.h"
 #include "metrics/series.h"
@@ -75,6 +76,7 @@ class Scraper final : public targets::TargetObserver {
     metrics::Window window;
     ConditionWatch conditions;
     SaturationWatch saturation;
+    std::uint64_t requests = 0;                 // as of the last sample
     std::vector<metrics::TargetSeries> series;  // by probe, then saturation and conditions
     explicit Runtime(std::chrono::nanoseconds length) : window(length), conditions(length), saturation(length) {}
   };
@@ -89,7 +91,9 @@ class Scraper final : public targets::TargetObserver {
   void write_judgements(std::string& out, metrics::Format format);
   void write_self(std::string& out, metrics::Format format);
   void release(bool scraped, targets::Time now);
-  [[nodiscard]] std::uint64_t lost() const;
+  /// Brings what the kernel has kept from the programs up to date.
+  void count_skipped();
+  [[nodiscard]] Losses total_losses() const;
   [[nodiscard]] TargetSummary summarize(const Runtime& runtime) const;
   [[nodiscard]] TableRow row(const Runtime& runtime) const;
   [[nodiscard]] const Runtime* find(std::string_view id) const;
@@ -108,9 +112,11 @@ class Scraper final : public targets::TargetObserver {
   std::vector<CollectorResult> results_;
   ReloadState reload_;
   std::string instance_;
-  std::uint64_t tick_ = 0;     // of the last sample
-  std::uint64_t losses_ = 0;   // as of the last sample
-  std::size_t last_size_ = 0;  // of an exposition, to reserve
+  std::uint64_t tick_ = 0;                      // of the last sample
+  Losses losses_;                               // as of the last sample
+  std::vector<kernel::SkippedEvents> skipped_;  // by object, as objects() lists them
+  std::vector<std::uint64_t> skipped_so_far_;   // the same, as of the last look
+  std::size_t last_size_ = 0;                   // of an exposition, to reserve
 };
 
 }  // namespace tacho::scrape

@@ -78,7 +78,7 @@ TableView Scraper::table(const TableQuery& query) {
   const std::lock_guard lock(mutex_);
   TableView view;
   view.time = {instance_, tick_};
-  view.lost = losses_;
+  view.lost = losses_.lost + losses_.skipped;
   for (const auto* object : objects()) {
     view.unhooked += static_cast<std::size_t>(
         std::ranges::count_if(object->hooks(), [](const kernel::HookState& hook) { return !hook.attached(); }));
@@ -150,13 +150,16 @@ std::optional<DetailView> Scraper::detail(std::string_view id, std::uint64_t sin
   }
   view.points = runtime->history.points(since);
   view.columns = runtime->history.columns(since);
-  for (const auto* object : objects()) {
+  const auto all = objects();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const kernel::BpfObject* object = all[i];
     for (const kernel::HookState& hook : object->hooks()) {
       view.hooks.push_back({object->name(), hook});
     }
     for (const auto& [reason, events] : losses(*object)) {
       view.losses.push_back({object->name(), reason, events});
     }
+    view.losses.push_back({object->name(), "skipped", i < skipped_so_far_.size() ? skipped_so_far_[i] : 0});
   }
   return view;
 }

@@ -36,7 +36,9 @@ inline constexpr std::array kSelfFamilies{
     SelfFamily{"tacho_probe_misses_total", metrics::Type::counter, "probe,program",
                "Runs that the kernel skipped because the program was running on that CPU already, interrupted or "
                "preempted. On Linux 7.0 and later a second program (_again) makes up for the first one of sockets."},
-    SelfFamily{"tacho_lost_events_total", metrics::Type::counter, "probe,reason", "Events that could not be counted."},
+    SelfFamily{"tacho_lost_events_total", metrics::Type::counter, "probe,reason",
+               "Events that could not be counted. skipped: that the kernel kept from the programs, of which "
+               "tacho_probe_misses_total counts the runs; where there is a second program, at most so many."},
     SelfFamily{"tacho_map_entries", metrics::Type::gauge, "probe,map", "Entries in a BPF map."},
     SelfFamily{"tacho_map_max_entries", metrics::Type::gauge, "probe,map", "Room for entries in a BPF map."},
     SelfFamily{"tacho_scrape_collector_duration_seconds", metrics::Type::gauge, "collector",

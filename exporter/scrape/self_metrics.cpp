@@ -97,6 +97,7 @@ std::vector<prometheus::MetricFamily> object_metrics(std::span<const ObservedObj
     for (const auto& [reason, events] : losses(object)) {
       add_sample(lost, {{"probe", probe}, {"reason", std::string(reason)}}, static_cast<double>(events));
     }
+    add_sample(lost, {{"probe", probe}, {"reason", "skipped"}}, static_cast<double>(observed.skipped));
     for (const std::string_view map : observed.maps) {
       if (const auto fill = kernel::map_fill(object, std::string(map))) {
         const LabelPairs labels{{"probe", probe}, {"map", fill->map}};

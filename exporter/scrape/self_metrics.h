@@ -19,6 +19,7 @@ namespace tacho::scrape {
 struct ObservedObject {
   const kernel::BpfObject* object = nullptr;
   std::span<const std::string_view> maps;  ///< hash maps whose fill is exported
+  std::uint64_t skipped = 0;               ///< events that the kernel kept from its programs
 };
 
 /// How reading one collector went.

@@ -34,7 +34,7 @@ local state = {
       beware: 'as zero error: an event that no hook sees is not lost but unknown.',
       unit: 'ops',
       steps: [['green', null], ['red', 0.001]],
-      queries: [panels.query('sum(rate(tacho_lost_events_total{%s, reason!="peer_overflow"}[$__rate_interval]))' % selection, 'lost')],
+      queries: [panels.query('sum(rate(tacho_lost_events_total{%s, reason!~"peer_overflow|skipped"}[$__rate_interval]))' % selection, 'lost')],
     }),
     panels.stat({
       title: 'Configurations refused',

@@ -126,7 +126,7 @@
       'TachoEventsLost',
       'warning',
       '10m',
-      'rate(tacho_lost_events_total{%(selector)s, reason!="peer_overflow"}[5m]) > 0',
+      'rate(tacho_lost_events_total{%(selector)s, reason!~"peer_overflow|skipped"}[5m]) > 0',
       'tacho cannot count every event.',
       'The probe {{ $labels.probe }} on {{ $labels.instance }} loses {{ $value | humanize }} events per second ({{ $labels.reason }}).',
     ),

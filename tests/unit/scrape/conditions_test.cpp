@@ -30,10 +30,10 @@ std::set<std::string> holding(const ConditionWatch& watch, bool few_samples = fa
 using Names = std::set<std::string>;
 
 /// What holds when the counters come to be these within a second, having been 0.
-Names after(const ConditionCounters& counters, std::uint64_t lost = 0) {
+Names after(const ConditionCounters& counters, const Losses& losses = {}) {
   ConditionWatch watch(10s);
-  watch.push(0, {}, 0);
-  watch.push(kSecond, counters, lost);
+  watch.push(0, {}, {});
+  watch.push(kSecond, counters, losses);
   return holding(watch);
 }
 
@@ -44,7 +44,7 @@ TEST_CASE("nothing is said of a target that has not been watched for a while") {
   CHECK(holding(watch).empty());
   CHECK(holding(watch, true) == Names{"few_samples"});
   CHECK(watch.request_rate() == 0);
-  watch.push(0, {.requests = 100, .overlapped = 100}, 7);
+  watch.push(0, {.requests = 100, .overlapped = 100}, {.lost = 7});
   CHECK(holding(watch).empty());
   CHECK(watch.request_rate() == 0);
 }
@@ -76,27 +76,35 @@ TEST_CASE("requests without polls say that there is no poll to judge by") {
 }
 
 TEST_CASE("any lost event is told while it is in the window") {
-  CHECK(after({}, 1) == Names{"lost_events"});
+  CHECK(after({}, {.lost = 1}) == Names{"lost_events"});
+  CHECK(after({}, {.lost = 1, .requests = 1'000'000}) == Names{"lost_events"});
   ConditionWatch watch(2s);
-  watch.push(0, {}, 0);
-  watch.push(kSecond, {}, 1);
-  watch.push(2 * kSecond, {}, 1);
+  watch.push(0, {}, {});
+  watch.push(kSecond, {}, {.lost = 1});
+  watch.push(2 * kSecond, {}, {.lost = 1});
   CHECK(holding(watch) == Names{"lost_events"});
-  watch.push(3 * kSecond, {}, 1);
+  watch.push(3 * kSecond, {}, {.lost = 1});
   CHECK(holding(watch).empty());
+}
+
+TEST_CASE("events that the kernel kept from the programs are told above a thousandth of all requests") {
+  CHECK(after({}, {.skipped = 1}) == Names{"lost_events"});
+  CHECK(after({}, {.skipped = 1, .requests = 999}) == Names{"lost_events"});
+  CHECK(after({}, {.skipped = 1, .requests = 1'000}).empty());
+  CHECK(after({}, {.skipped = 11, .requests = 10'000}) == Names{"lost_events"});
 }
 
 TEST_CASE("only what happened within the window counts") {
   ConditionWatch watch(10s);
   ConditionCounters counters;
-  watch.push(0, counters, 0);
+  watch.push(0, counters, {});
   counters = {.requests = 1'000, .overlapped = 1'000};  // long ago
-  watch.push(kSecond, counters, 0);
+  watch.push(kSecond, counters, {});
   CHECK(holding(watch) == Names{"multiplexed", "no_poll"});
   for (int second = 2; second <= 11; ++second) {
     counters.requests += 50;
     counters.poll_calls += 50;
-    watch.push(second * kSecond, counters, 0);
+    watch.push(second * kSecond, counters, {});
   }
   CHECK(holding(watch).empty());
   CHECK(watch.request_rate() == Approx(50));
@@ -104,19 +112,19 @@ TEST_CASE("only what happened within the window counts") {
 
 TEST_CASE("the rate is that of the window, however the samples are spaced") {
   ConditionWatch watch(10s);
-  watch.push(0, {.requests = 0}, 0);
-  watch.push(kSecond / 2, {.requests = 100}, 0);
+  watch.push(0, {.requests = 0}, {});
+  watch.push(kSecond / 2, {.requests = 100}, {});
   CHECK(watch.request_rate() == Approx(200));
-  watch.push(4 * kSecond, {.requests = 100}, 0);
+  watch.push(4 * kSecond, {.requests = 100}, {});
   CHECK(watch.request_rate() == Approx(25));
-  watch.push(60 * kSecond, {.requests = 660}, 0);  // after a pause of the sampler
+  watch.push(60 * kSecond, {.requests = 660}, {});  // after a pause of the sampler
   CHECK(watch.request_rate() == Approx(10));
 }
 
 TEST_CASE("two samples at the same time give no rate") {
   ConditionWatch watch(10s);
-  watch.push(kSecond, {.requests = 0}, 0);
-  watch.push(kSecond, {.requests = 9}, 0);
+  watch.push(kSecond, {.requests = 0}, {});
+  watch.push(kSecond, {.requests = 9}, {});
   CHECK(watch.request_rate() == 0);
 }
 
