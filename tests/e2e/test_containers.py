@@ -84,10 +84,10 @@ def test_image_has_the_program_and_little_else(storage):
     assert about["Labels"]["org.opencontainers.image.version"] == "test"
     with tempfile.TemporaryDirectory() as directory:
         archive = pathlib.Path(directory) / "image.tar"
-        storage.podman("create", "--name", "look", image.TAG)
-        storage.podman("export", "--output", archive, "look")
+        storage.cli("create", "--name", "look", image.TAG)
+        storage.cli("export", "--output", archive, "look")
         files = run(["tar", "-tf", archive]).splitlines()
-        storage.podman("rm", "look")
+        storage.cli("rm", "look")
     programs = [name for name in files if re.search(r"(^|/)s?bin/.", name)]
     assert programs == ["usr/bin/tacho"]
     scanned = [name for name in files if name.startswith("var/lib/dpkg/status.d/l")]

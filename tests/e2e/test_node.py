@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from support.cgroup import joining
 from support.clients import exact
 from support.exposition import Samples
 from support.footprint import Footprint
@@ -79,8 +80,8 @@ def test_requests_carry_the_labels_and_a_restart_goes_on(tacho_on, runtime):
     labels = {"namespace": "shop", "pod": API.name, "container": "api"}
 
     def serve(attempt: int) -> None:
-        inside = node.directory(node.path_of(API, "api", attempt)) / node.runtime.inner / "cgroup.procs"
-        with ExactServer(["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(inside)]) as server:
+        inside = node.directory(node.path_of(API, "api", attempt)) / node.runtime.inner
+        with ExactServer(joining(inside)) as server:
             exact(server.address, REQUESTS, connections=2)
 
     def counted() -> float:

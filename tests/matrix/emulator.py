@@ -5,7 +5,8 @@ import shutil
 import subprocess
 from dataclasses import dataclass, field
 
-from matrix.kernels import Kernel, Unavailable
+from matrix.kernels import Kernel
+from support.apt import Unavailable
 
 # qemu 7.2's cmpxchg16b corrupts flags, which crashes kernels up to 6.12 under load; without the instruction 7.2's local
 # storage and timers silently do nothing.

@@ -5,7 +5,8 @@ import pathlib
 import re
 import subprocess
 
-from matrix.kernels import CACHE, PrivateApt, Unavailable
+from matrix.kernels import CACHE
+from support.apt import PrivateApt, Unavailable
 from support.paths import REPOSITORY
 
 SUITE = "bookworm"

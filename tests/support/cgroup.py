@@ -18,6 +18,11 @@ def cgroup2_mount(mounts: pathlib.Path = pathlib.Path("/proc/self/mounts")) -> p
     raise FileNotFoundError("no cgroup v2 hierarchy is mounted")
 
 
+def joining(directory: pathlib.Path) -> list[str]:
+    """Words before a command that make it join the cgroup before it starts, so that nothing of it runs outside."""
+    return ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(directory / "cgroup.procs")]
+
+
 class Cgroup:
     """A new cgroup; leaving the `with` ends what still runs in it and removes it."""
 
@@ -38,8 +43,8 @@ class Cgroup:
 
     @property
     def prefix(self) -> list[str]:
-        """Words before a command that make it join before it starts, so that nothing of it runs outside."""
-        return ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(self.directory / "cgroup.procs")]
+        """Words before a command that make it join."""
+        return joining(self.directory)
 
     def pids(self) -> list[int]:
         return [int(pid) for pid in (self.directory / "cgroup.procs").read_text().split()]

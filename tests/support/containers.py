@@ -15,7 +15,7 @@ from support.process import Process, run
 from support.waiting import wait_until
 
 # No raised limits: this has to work without CAP_SYS_RESOURCE.
-_LIMITS = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000"]
+LIMITS = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000"]
 
 
 def why_not() -> str | None:
@@ -29,7 +29,7 @@ def why_not() -> str | None:
         (directory / "Dockerfile").write_text('FROM scratch\nCOPY root /\nENTRYPOINT ["/usr/bin/true"]\n')
         try:
             storage.build(directory, "true")
-            storage.podman("run", "--rm", "--net", "host", *_LIMITS, "true")
+            storage.cli("run", "--rm", *storage.run_options, "true")
         except RuntimeError as error:
             return f"podman cannot run a container here: {str(error).strip().splitlines()[-1]}"
     return None
@@ -48,9 +48,16 @@ class Storage:
         self.root = pathlib.Path(self._directory.name) / "storage"
         self._place = ["--root", self.root, "--runroot", f"{self._directory.name}/run"]
 
-    def podman(self, *arguments, timeout: float = 60) -> str:
+    # On this machine's network.
+    run_options = ["--net", "host", *LIMITS]
+
+    def command(self, *arguments) -> list:
+        """The words of podman's command."""
+        return ["podman", *self._place, "--runtime", "runc", *arguments]
+
+    def cli(self, *arguments, timeout: float = 60) -> str:
         """What podman printed; raises RuntimeError with it when it fails."""
-        return run(["podman", *self._place, "--runtime", "runc", *arguments], timeout=timeout)
+        return run(self.command(*arguments), timeout=timeout)
 
     def build(self, context: pathlib.Path, tag: str, *options, timeout: float = 120) -> str:
         """Builds the context's Dockerfile, in Docker's format since that has a place for HEALTHCHECK."""
@@ -59,9 +66,13 @@ class Storage:
         return run(["timeout", "--kill-after=10", str(timeout), "buildah", *self._place, "bud", *options, context],
                    timeout=timeout + 20)  # fmt: skip
 
+    def remove(self, container: str) -> None:
+        """Also one that is gone already."""
+        self.cli("rm", "--force", "--ignore", "--time", "0", container)
+
     def image(self, tag: str) -> dict:
         """What `podman image inspect` knows of it."""
-        return json.loads(self.podman("image", "inspect", tag))[0]
+        return json.loads(self.cli("image", "inspect", tag))[0]
 
     def import_root(self, root: pathlib.Path, tag: str) -> None:
         """An image of one layer with the content of a directory."""
@@ -73,8 +84,8 @@ class Storage:
         return self
 
     def __exit__(self, *_):
-        self.podman("rm", "--all", "--force", "--time", "0")
-        self.podman("rmi", "--all", "--force")
+        self.cli("rm", "--all", "--force", "--time", "0")
+        self.cli("rmi", "--all", "--force")
         for mount in pathlib.Path("/proc/self/mounts").read_text().splitlines():
             place = mount.split()[1]
             if place.startswith(self._directory.name):
@@ -107,25 +118,25 @@ class Pod:
 
 
 class Container:
-    """A container that runs from the moment the constructor returns until the `with` is left."""
+    """A container that runs from the moment the constructor returns until the `with` is left, by podman or by Docker."""
 
     def __init__(self, storage: Storage, image: str, name: str, *arguments, options=()):
         self.storage, self.name = storage, name
         # The id stands in a file: warnings of podman's are mixed with what it prints.
         with tempfile.TemporaryDirectory() as directory:
             place = pathlib.Path(directory) / "id"
-            storage.podman("run", "--detach", "--net", "host", *_LIMITS, "--cidfile", place, "--name", name,
+            storage.cli("run", "--detach", *storage.run_options, "--cidfile", place, "--name", name,
                            *options, image, *arguments)  # fmt: skip
             self.id = place.read_text().strip()
 
     @property
     def pid(self) -> int:
         """Of its first process, as this machine numbers it."""
-        return int(self.storage.podman("inspect", "--format", "{{.State.Pid}}", self.id).strip().splitlines()[-1])
+        return int(self.storage.cli("inspect", "--format", "{{.State.Pid}}", self.id).strip().splitlines()[-1])
 
     @property
     def log(self) -> str:
-        return self.storage.podman("logs", self.id)
+        return self.storage.cli("logs", self.id)
 
     def wait_for_log(self, text: str, timeout: float = 20) -> str:
         """The first line of its output that has the text."""
@@ -138,16 +149,16 @@ class Container:
 
     def execute(self, *command) -> tuple[int, str]:
         """Exit status and output of a command inside."""
-        process = Process(["podman", *self.storage._place, "--runtime", "runc", "exec", self.id, *command])
+        process = Process(self.storage.command("exec", self.id, *command))
         return process.wait(), process.output
 
     def stop(self, seconds: int = 5) -> None:
         """Asks it to end, and removes it."""
-        self.storage.podman("stop", "--time", seconds, self.id)
-        self.storage.podman("rm", "--force", self.id)
+        self.storage.cli("stop", "--time", seconds, self.id)
+        self.storage.remove(self.id)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.storage.podman("rm", "--force", "--ignore", "--time", "0", self.id)
+        self.storage.remove(self.id)

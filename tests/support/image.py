@@ -5,7 +5,7 @@ import re
 import shutil
 
 from support.containers import Storage, collect
-from support.paths import REPOSITORY, TACHO, require
+from support.paths import EXACT_SERVER, REPOSITORY, TACHO, require
 
 DOCKERFILE = REPOSITORY / "Dockerfile"
 SECCOMP = REPOSITORY / "deploy" / "image" / "seccomp.json"
@@ -21,7 +21,7 @@ def build_from_sources(storage: Storage, base: str, ccache: pathlib.Path) -> Non
     )  # fmt: skip
 
 
-def build_from_tree(storage: Storage, context: pathlib.Path) -> None:
+def build_from_tree(storage, context: pathlib.Path, tag: str = TAG) -> None:
     """The last stage of the Dockerfile alone, on what deploy/image/collect makes of the tacho under test."""
     collect(require(TACHO), context / "image")
     last = DOCKERFILE.read_text().rpartition("\nFROM scratch\n")[2]
@@ -29,7 +29,7 @@ def build_from_tree(storage: Storage, context: pathlib.Path) -> None:
     if count != 1:
         raise ValueError(f"{DOCKERFILE}: the last stage does not copy /image from the stage build")
     (context / "Dockerfile").write_text("FROM scratch\n" + lines)
-    storage.build(context, TAG, "--build-arg", "VERSION=test")
+    storage.build(context, tag, "--build-arg", "VERSION=test")
 
 
 def build_nginx(storage: Storage, context: pathlib.Path, tag: str) -> None:
@@ -42,4 +42,11 @@ def build_nginx(storage: Storage, context: pathlib.Path, tag: str) -> None:
     (context / "Dockerfile").write_text(
         'FROM scratch\nCOPY root /\nENTRYPOINT ["/usr/bin/nginx", "-e", "stderr", "-c", "/nginx.conf"]\n'
     )
+    storage.build(context, tag)
+
+
+def build_exact_server(storage, context: pathlib.Path, tag: str = "exact_server") -> None:
+    """The server that counts what it answers (tests/support/exact_server.cpp)."""
+    collect(require(EXACT_SERVER), context / "root")
+    (context / "Dockerfile").write_text('FROM scratch\nCOPY root /\nENTRYPOINT ["/usr/bin/exact_server"]\n')
     storage.build(context, tag)
