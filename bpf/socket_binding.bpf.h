@@ -55,13 +55,15 @@ static __always_inline bool port_is_wanted(const struct target_ref *target, u16 
 	return false;
 }
 
-/* Whether requests of a target's HTTP/2 connections are counted by frames. */
+/* How a connection of the target is found to be HTTP/2: enum http2_follow at its beginning. */
 static __always_inline u8 http2_wish(const struct target_ref *target)
 {
 	u32 index = target->index;
 	struct target_settings *settings = bpf_map_lookup_elem(&target_settings, &index);
 
-	return settings && settings->http2 ? HTTP2_TRY : HTTP2_OFF;
+	if (!settings || settings->http2 == TACHO_HTTP2_NEVER || !can_follow_http2())
+		return HTTP2_OFF;
+	return settings->http2 == TACHO_HTTP2_ALWAYS ? HTTP2_TRY : HTTP2_AUTO;
 }
 
 /* In place of a direction: what the first operation is remains to be seen. */

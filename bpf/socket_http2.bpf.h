@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Requests of cleartext HTTP/2 (gRPC inside a mesh), for targets that ask for it (`http2: true`).
+ * Requests of cleartext HTTP/2 (gRPC inside a mesh).
  *
  * One connection carries many requests at a time, so turns do not count them. The nine bytes in front of
  * every frame do (RFC 9113, 4.1): a request begins with the first HEADERS frame of a stream that the client
@@ -8,9 +8,11 @@
  * at, in the buffers of the system call that has sent or received them; what is between is skipped by its
  * length, never read.
  *
- * A connection is followed from its preface. One that is older is followed from the first operation that
- * begins like a frame; whatever does not look like one any more makes us look anew, and is counted. Buffers
- * of io_uring are not found: there turns count.
+ * A connection is followed from its preface, with which it begins or goes on after an upgrade from HTTP/1.1
+ * (RFC 7540, 3.2): the first reads of a connection are looked at for these 24 bytes. Where a target says
+ * `http2: true`, a connection that is older than tacho is followed from the first operation that begins like
+ * a frame; whatever does not look like one any more makes us look anew, and is counted. Buffers of io_uring
+ * are not found: there turns count.
  */
 #pragma once
 
@@ -18,14 +20,15 @@
 #include "socket_state.bpf.h"
 
 #define HTTP2_HEADER 9
-/* "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" (RFC 9113, 3.4), as it begins. */
+/* "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" (RFC 9113, 3.4): its first four bytes, and all in words of eight. */
 #define HTTP2_PREFACE 0x20495250
+#define HTTP2_PREFACE_WORDS {0x5448202a20495250ULL, 0x0a0d302e322f5054ULL, 0x0a0d0a0d4d530a0dULL}
 #define HTTP2_PREFACE_BYTES 24
 /* Streams open at a time; a power of two. Servers allow 100 to 250 by default. */
 #define HTTP2_STREAMS 128
 /* Of one operation, each a header, what is between two, or the next part of a vector. */
 #define HTTP2_STEPS (1 << 16)
-/* Operations after which a connection that shows no frame is taken for HTTP/1. */
+/* Operations (reads, where only the preface is looked for) after which a connection is taken for HTTP/1. */
 #define HTTP2_TRIES 4
 /* Larger frames need a setting (RFC 9113, 6.5.2): a header that says so may be an accident. */
 #define HTTP2_FRAME_BYTES (1 << 14)
@@ -34,6 +37,7 @@ enum http2_follow {
 	HTTP2_OFF,
 	HTTP2_TRY,			    /* and up to HTTP2_TRY + HTTP2_TRIES - 1 */
 	HTTP2_ON = HTTP2_TRY + HTTP2_TRIES, /* frames count, turns do not */
+	HTTP2_AUTO,			    /* and up to HTTP2_AUTO + HTTP2_TRIES - 1: only the preface */
 };
 
 enum {
@@ -74,6 +78,11 @@ struct http2_state {
 
 #ifdef TACHO_BASIC
 
+static __always_inline bool can_follow_http2(void)
+{
+	return false;
+}
+
 /* Kernels that have no bpf_loop (5.17), or programs that cannot use it: turns count. */
 static __always_inline bool http2_operation(struct socket_state *st, struct sock *sk,
 					    struct socket_shard *shard, u64 now, u32 bytes, u32 direction)
@@ -87,6 +96,11 @@ static __always_inline void http2_closed(struct socket_state *st, struct sock *s
 }
 
 #else
+
+static __always_inline bool can_follow_http2(void)
+{
+	return bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop);
+}
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -304,6 +318,25 @@ __noinline u32 http2_begins(u64 bytes, u32 direction)
 	       http2_is_header(header);
 }
 
+/*
+ * Does a read begin with the preface? Of one that is shorter, as much as there is, but at least four bytes.
+ * Nothing else is looked at of a connection that does not. A global function: verified once a program.
+ */
+__noinline u32 http2_is_preface(u64 bytes)
+{
+	const u64 preface[3] = HTTP2_PREFACE_WORDS;
+	const void *buffer = first_buffer(&bytes);
+	u64 head[3];
+	u32 word;
+
+	if (!buffer || bytes < sizeof(word))
+		return false;
+	if (bytes < HTTP2_PREFACE_BYTES)
+		return !bpf_probe_read_user(&word, sizeof(word), buffer) && word == HTTP2_PREFACE;
+	return !bpf_probe_read_user(head, sizeof(head), buffer) && head[0] == preface[0] &&
+	       head[1] == preface[1] && head[2] == preface[2];
+}
+
 /* The state of a connection that may speak HTTP/2; NULL if it does not, as far as is known. */
 static __always_inline struct http2_state *http2_state_of(struct socket_state *st, struct sock *sk, u32 bytes,
 							  u32 direction)
@@ -313,19 +346,24 @@ static __always_inline struct http2_state *http2_state_of(struct socket_state *s
 
 	if (st->http2 == HTTP2_ON)
 		return bpf_sk_storage_get(&http2_states, sk, NULL, 0);
-	begins = http2_begins(bytes, direction);
+	if (st->http2 < HTTP2_AUTO)
+		begins = http2_begins(bytes, direction);
+	else if (direction != TACHO_RECEIVE)
+		return NULL;
+	else
+		begins = http2_is_preface(bytes) ? 1 + HTTP2_PREFACE_BYTES : 0;
 	if (begins) {
 		h2 = bpf_sk_storage_get(&http2_states, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 		if (h2) {
 			st->http2 = HTTP2_ON;
-			/* At the preface nothing was sent yet. */
-			h2->cursor[TACHO_SEND].in_step = begins > 1;
+			/* At the preface nothing was sent yet, but where an upgrade came before it. */
+			h2->cursor[TACHO_SEND].in_step = begins > 1 && !st->last_send;
 			return h2;
 		}
 		count_loss(TACHO_LOST_SOCKET_STATE);
 	}
 	st->http2++;
-	if (st->http2 >= HTTP2_ON)
+	if (st->http2 == HTTP2_ON || st->http2 == HTTP2_AUTO + HTTP2_TRIES)
 		st->http2 = HTTP2_OFF;
 	return NULL;
 }
@@ -364,8 +402,7 @@ __noinline int http2_follow(struct http2_state *h2, struct socket_state *st, str
 	/* One register for the bound and the use of it: verifiers up to 6.1 do not see that copies are equal.
 	 */
 	barrier_var(direction);
-	if (!h2 || !st || !shard || direction >= TACHO_DIRECTIONS ||
-	    !bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
+	if (!h2 || !st || !shard || direction >= TACHO_DIRECTIONS || !can_follow_http2())
 		return 0;
 	walk.direction = direction;
 	if (direction == TACHO_RECEIVE)
@@ -384,7 +421,7 @@ static __always_inline bool http2_operation(struct socket_state *st, struct sock
 {
 	struct http2_state *h2;
 
-	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
+	if (!can_follow_http2())
 		return false;
 	h2 = http2_state_of(st, sk, bytes, direction);
 	if (!h2)

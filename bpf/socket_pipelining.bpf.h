@@ -80,7 +80,8 @@ static __always_inline void sample_turn(struct socket_state *st, struct socket_s
 
 	switch (st->sampler++) {
 	case 0:
-		buffer = st->turns <= 1 ? first_buffer(NULL) : NULL;
+		/* Where HTTP/2 is followed, its preface has just been looked for. */
+		buffer = st->turns <= 1 && st->http2 == HTTP2_OFF ? first_buffer(NULL) : NULL;
 		if (buffer && !bpf_probe_read_user(&head, sizeof(head), buffer))
 			st->many = head == HTTP2_PREFACE;
 		break;

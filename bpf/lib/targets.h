@@ -29,12 +29,19 @@ struct target_rules {
 	__u64 cgroup_filter[TACHO_CGROUP_FILTER_BITS / 64];
 };
 
+/* Which connections are followed by the frames of HTTP/2. */
+enum tacho_http2 {
+	TACHO_HTTP2_AUTO, /* those that begin with its preface, or come to it after an upgrade */
+	TACHO_HTTP2_NEVER,
+	TACHO_HTTP2_ALWAYS, /* older ones, too: by what looks like a frame */
+};
+
 /* One element per index in map `target_settings`. */
 struct target_settings {
 	__u32 epoch;
 	__u32 ports_count; /* 0: every port */
 	__u16 ports[TACHO_PORTS_PER_TARGET];
-	__u32 http2; /* a truth value: follow the frames of HTTP/2 connections */
+	__u32 http2; /* enum tacho_http2: whether the frames of HTTP/2 connections are followed */
 };
 
 enum target_event_kind {

@@ -30,6 +30,10 @@ struct ProcessSelector {
   std::optional<std::uint16_t> port;
 };
 
+/// Which connections are counted by the frames of HTTP/2: those that begin with its preface (RFC 9113, 3.4), none, or
+/// also those older than tacho that look like it.
+enum class Http2 : std::uint8_t { automatic, off, on };
+
 enum class SelfScope : std::uint8_t { pod, cgroup };
 
 /// One entry of `targets:`; exactly one selector is set.
@@ -39,8 +43,8 @@ struct TargetRule {
   std::optional<ContainerSelector> container;
   std::optional<ProcessSelector> process;
   std::optional<SelfScope> self;
-  std::vector<std::uint16_t> ports;           ///< only server sockets on these local ports; empty: all
-  bool http2 = false;                         ///< count the requests of HTTP/2 connections by their frames
+  std::vector<std::uint16_t> ports;  ///< only server sockets on these local ports; empty: all
+  Http2 http2 = Http2::automatic;
   std::map<std::string, std::string> labels;  ///< added to every series of the target
   Location location;
 };

@@ -61,6 +61,23 @@ Type<ProcessSelector> process() {
   return type;
 }
 
+Type<Http2> http2() {
+  Type<Http2> type;
+  type.summary = "true, false or auto";
+  type.schema = {{"enum", {true, false, "auto"}}};
+  type.read = [truth = boolean()](const Node& node, Http2& out, const Context& context) {
+    if (node.kind == Node::Kind::scalar && plain_kind(node.text) == PlainKind::boolean) {
+      bool on = false;
+      truth.read(node, on, context);
+      out = on ? Http2::on : Http2::off;
+    } else if (detail::read_word(node, {"true", "false", "auto"}, context)) {
+      out = Http2::automatic;
+    }
+  };
+  type.show = [](const Http2& value) { return value == Http2::automatic ? Json("auto") : Json(value == Http2::on); };
+  return type;
+}
+
 Type<TargetRule> target() {
   auto type = section<TargetRule>(
       {
@@ -87,10 +104,11 @@ Type<TargetRule> target() {
               "v2."),
           key("ports", &TargetRule::ports, ports(),
               "Only server sockets on these local ports count; none given: all do."),
-          key("http2", &TargetRule::http2, boolean(),
-              "Whether the requests of cleartext HTTP/2 connections (gRPC) are counted, by the headers of their "
-              "frames; "
-              "they are under-counted otherwise. Needs Linux 5.17."),
+          key("http2", &TargetRule::http2, http2(),
+              "Whether the requests of cleartext HTTP/2 connections (gRPC) are counted by the headers of their frames. "
+              "`auto`: of connections that begin with HTTP/2's preface, or come to it by an upgrade. `true`: also of "
+              "connections that are older than tacho. `false`: of none; they are under-counted, and the condition "
+              "`multiplexed` says so. Needs Linux 5.17."),
           key("labels", &TargetRule::labels, labels(), "Labels added to every series of the target."),
       },
       check_target);

@@ -56,7 +56,17 @@ void TargetMaps::set_target(target_ref target, const TargetSettings& wanted) {
   const std::size_t count = std::min<std::size_t>(wanted.ports.size(), TACHO_PORTS_PER_TARGET);
   std::copy_n(wanted.ports.begin(), count, settings.ports);
   settings.ports_count = static_cast<__u32>(count);
-  settings.http2 = static_cast<__u32>(wanted.http2);
+  switch (wanted.http2) {
+    case config::Http2::automatic:
+      settings.http2 = TACHO_HTTP2_AUTO;
+      break;
+    case config::Http2::off:
+      settings.http2 = TACHO_HTTP2_NEVER;
+      break;
+    case config::Http2::on:
+      settings.http2 = TACHO_HTTP2_ALWAYS;
+      break;
+  }
   store(settings.epoch, target.epoch);
 }
 

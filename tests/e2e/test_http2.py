@@ -1,18 +1,21 @@
-"""Cleartext HTTP/2 and gRPC, counted by frames for targets that ask for it (`http2: true`)."""
+"""Cleartext HTTP/2 and gRPC, counted by frames: without being asked where a connection begins with the preface."""
+
+import re
 
 import grpc
 import pytest
 
 from support.clients.counted import Counted
-from support.clients.h2load import h2load
-from support.servers import Nginx
+from support.clients.h2load import h2load, h2load_latency
+from support.process import run
+from support.servers import Nginx, Node
 from support.servers.grpc_echo import STREAM, STREAMED, UNARY, GrpcEcho
-from support.servers.nghttpd import Nghttpd
+from support.servers.nghttpd import Nghttpd, Nghttpx
 from support.tacho import Tacho, target
 
 
-def following(name, group):
-    return Tacho({"targets": [target(name, group.path, http2=True)]})
+def following(name, group, **keys):
+    return Tacho({"targets": [target(name, group.path, **keys)]})
 
 
 def check_nothing_lost(change):
@@ -63,9 +66,47 @@ def test_connections_older_than_tacho(cgroups, agree):
         unary = channel.unary_unary(UNARY)
         for _ in range(7):
             unary(b"before", timeout=20)
-        with following("grpc", group) as tacho:
+        with following("grpc", group, http2=True) as tacho:
             with tacho.watch("grpc") as change:
                 for _ in range(101):
                     unary(b"after", timeout=20)
             agree("gRPC, older connection", Counted(client="grpc", requests=101, seconds=1), change)
             check_nothing_lost(change)
+
+
+def test_node(cgroups, agree):
+    group = cgroups("node")
+    with Node(group.prefix, protocol="http2") as server, following("node", group) as tacho:
+        with tacho.watch("node") as change:
+            counted = h2load(f"http://{server.address}/1", requests=5_003, streams=16)
+        agree("Node HTTP/2", counted, change)
+        check_nothing_lost(change)
+
+
+def test_upgrade_from_http_1(cgroups, agree):
+    """The upgraded request is a turn, its reply comes on stream 1; what follows are streams."""
+    group = cgroups("nghttpx")
+    with (
+        Nginx() as backend,
+        Nghttpx(backend.port, group.prefix) as server,
+        following("nghttpx", group) as tacho,
+    ):
+        with tacho.watch("nghttpx") as change:
+            command = ["nghttp", "--upgrade", "--null-out", "--stat", "--multiply=3", server.url("/static")]
+            report = "\n".join(run(command) for _ in range(23))
+        answered = len(re.findall(r" 200 +8K /static$", report, re.M))
+        assert answered == 3 * 23
+        agree("nghttpx after Upgrade", Counted(client="nghttp", requests=answered, seconds=1), change)
+        check_nothing_lost(change)
+
+
+@pytest.mark.parametrize("streams", [1, 16])
+def test_durations_are_those_of_streams(cgroups, streams):
+    """The server works on each request for some milliseconds; what the client waits beyond tacho's time is its own."""
+    group = cgroups("node")
+    with Node(group.prefix, protocol="http2") as server, following("node", group) as tacho:
+        with tacho.watch("node") as change:
+            counted, mean = h2load_latency(f"http://{server.address}/1000", 101, connections=1, streams=streams)
+        assert change.requests == counted.requests
+        observed = change.of("tacho_request_duration_seconds_sum") / counted.requests
+        assert observed <= mean <= 1.15 * observed + 100e-6

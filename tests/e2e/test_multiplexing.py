@@ -40,7 +40,7 @@ def test_pipelined_load_raises_the_condition(cgroups):
 def test_http2_raises_the_condition_where_it_is_not_followed(cgroups):
     group = cgroups("nginx")
     with Nginx(group.prefix, listen="http2") as server:
-        with Tacho({"targets": [target("nginx", group.path)], **WINDOW}) as tacho:
+        with Tacho({"targets": [target("nginx", group.path, http2=False)], **WINDOW}) as tacho:
             assert not multiplexed(tacho, "nginx")
             with tacho.watch("nginx") as change:
                 counted = h2load(server.url("/return"), requests=100_003)

@@ -79,9 +79,11 @@ void send_by_writev(const UniqueFd& socket, std::string text, std::size_t part) 
        "writev");
 }
 
-tacho::config::Config following(const std::string& path) {
+using tacho::config::Http2;
+
+tacho::config::Config following(const std::string& path, Http2 http2 = Http2::on) {
   auto config = watching(path);
-  config.targets.front().http2 = true;
+  config.targets.front().http2 = http2;
   config.probes.poll.enabled = false;
   return config;
 }
@@ -102,8 +104,9 @@ TEST_CASE("requests of an HTTP/2 connection are streams, however reads and write
   const auto [at_once, receive, part] = GENERATE(values<Way>(
       {{10'000, by_recv, 200}, {4, by_recv, 4}, {7, by_recv, 9}, {70, by_readv, 11}, {64, by_recvmsg, 30}}));
   CAPTURE(at_once, part);
+  const auto http2 = GENERATE(Http2::on, Http2::automatic);
   const Cgroup cgroup(playground() + "/" + unique_name());
-  Running tacho(following(cgroup.path()));
+  Running tacho(following(cgroup.path(), http2));
   // Three requests, the first one with a body; an empty stream of the server's own; a request that is cancelled.
   const std::string asked = kPreface + frame(kSettings, 0, 18) + frame(kHeaders, 1, 30) + frame(kData, 1, 100) +
                             frame(kHeaders, 3, 20) + frame(kHeaders, 5, 0) + frame(kHeaders, 7, 12) +
@@ -188,6 +191,68 @@ TEST_CASE("what is not HTTP/2 is counted by turns on a target that would follow 
   const Page page = tacho.page();
   CHECK(page.value("tacho_requests_total") == 23);
   CHECK(page.value("tacho_lost_events_total", {{"probe", "socket"}, {"reason", "http2_step"}}) == 1);
+  server.tell();
+  server.finish();
+}
+
+TEST_CASE("without being asked, HTTP/2 after an upgrade is counted by streams, and the upgraded request once") {
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  Running tacho(watching(cgroup.path()));
+  const std::string upgrade = "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n";
+  const std::string first =
+      "HTTP/1.1 101 Switching Protocols\r\n\r\n" + frame(kSettings, 0, 0) + frame(kHeaders, 1, 10);
+  const std::string second = frame(kData, 1, 10) + frame(kHeaders, 3, 10);
+  const std::string asked = kPreface + frame(kSettings, 0, 0) + frame(kHeaders, 3, 20) + frame(kHeaders, 5, 20);
+  Child server(cgroup.directory(), [&](Line& parent) {
+    const UniqueFd listener = listen_tcp();
+    parent.tell(port_of(listener));
+    const UniqueFd connection = accept_from(listener);
+    receive_once(connection, upgrade.size());
+    send_text(connection, first);
+    receive_all(connection, asked.size(), asked.size(), by_recv);
+    send_text(connection, second);
+    send_text(connection, frame(kHeaders, 5, 10));
+    parent.tell();
+    (void)parent.hear();
+  });
+  const UniqueFd client = connect_tcp(static_cast<std::uint16_t>(server.hear()));
+  send_text(client, upgrade);
+  receive_all(client, first.size(), first.size(), by_recv);
+  send_text(client, asked);
+  (void)server.hear();
+  const Page page = tacho.page();
+  CHECK(page.value("tacho_requests_total") == 3);
+  CHECK(page.value("tacho_requests_in_flight") == 0);
+  server.tell();
+  server.finish();
+  CHECK(tacho.page().value("tacho_requests_unanswered_total") == 0);
+}
+
+TEST_CASE("where HTTP/2 is not to be followed, turns count and the preface says that they are too few") {
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  Running tacho(following(cgroup.path(), Http2::off));
+  const std::string asked = kPreface + frame(kSettings, 0, 0) + frame(kHeaders, 1, 20) + frame(kHeaders, 3, 20);
+  Child server(cgroup.directory(), [&](Line& parent) {
+    const UniqueFd listener = listen_tcp();
+    parent.tell(port_of(listener));
+    for (int i = 0; i < 23; ++i) {
+      const UniqueFd connection = accept_from(listener);
+      receive_once(connection, asked.size());
+      send_text(connection, frame(kHeaders, 1, 10) + frame(kHeaders, 3, 10));
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const auto port = static_cast<std::uint16_t>(server.hear());
+  for (int i = 0; i < 23; ++i) {
+    const UniqueFd client = connect_tcp(port);
+    send_text(client, asked);
+    receive_all(client, 38, 38, by_recv);
+  }
+  (void)server.hear();
+  CHECK(tacho.page().value("tacho_requests_total") == 23);
+  CHECK(tacho.wait_for(
+      [&] { return tacho.page().value("tacho_target_condition", {{"condition", "multiplexed"}}) == 1; }));
   server.tell();
   server.finish();
 }

@@ -14,6 +14,13 @@ def h2load(url: str, requests: int, connections: int = 4, streams: int = 32) -> 
     return parse(run(_command(url, connections, streams, "-n", requests), timeout=120))
 
 
+def h2load_latency(url: str, requests: int, connections: int, streams: int) -> tuple[Counted, float]:
+    """As h2load, and the mean time of a request in seconds."""
+    report = run(_command(url, connections, streams, "-n", requests), timeout=120)
+    mean = find(r"^time for request: +[\d.]+\w+ +[\d.]+\w+ +([\d.]+)(us|ms|s) ", report, "h2load")
+    return parse(report), float(mean[1]) * UNITS[mean[2]]
+
+
 def h2load_at(url: str, rate: int, seconds: int, connections: int = 4, streams: int = 32) -> Counted:
     """Starts `rate` requests a second on all connections together, as far as the server keeps up."""
     total = rate * seconds

@@ -11,12 +11,16 @@ _PROGRAMS = pathlib.Path(__file__).parent / "programs"
 
 
 class Node(Server):
-    """One event loop; `/100` costs a millisecond or so."""
+    """One event loop; `/100` costs a millisecond or so. `protocol`: "http", or "http2" in the clear."""
 
     name = "node"
 
+    def __init__(self, prefix=(), protocol: str = "http"):
+        self._protocol = protocol
+        super().__init__(prefix)
+
     def start(self):
-        return self._start(["node", _PROGRAMS / "work.js", self.port])
+        return self._start(["node", _PROGRAMS / "work.js", self.port, self._protocol])
 
 
 class Java(Server):

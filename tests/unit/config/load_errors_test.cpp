@@ -38,6 +38,7 @@ const std::vector<Case> kCases{
     {"window:\n", {"1:1 window: has no value: expected a duration"}},
     {"window: ~\n", {"1:1 window: has no value"}},
     {"probes: {socket: , poll: {}}\n", {"1:10 probes.socket: has no value: expected a mapping"}},
+    {"targets: [{name: a, cgroup: /a, http2: aut}]\n", {"1:40 targets[0].http2: 'aut' is none of true, false or auto"}},
     {"run_statistics: yes\n", {"1:17 run_statistics: expected true or false, not text"}},
     {"run_statistics: 1\n", {"1:17 run_statistics: expected true or false, not a number"}},
     {"run_statistics: 'true'\n", {"1:17 run_statistics: expected true or false, not text in quotes"}},

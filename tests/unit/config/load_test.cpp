@@ -24,8 +24,10 @@ targets:
     labels: {team: payments, Zone_1: "7"}
   - name: dns
     process: {exe: /usr/sbin/unbound, port: 53}
+    http2: false
   - name: sidecar
     self: pod
+    http2: auto
   - name: own
     self: cgroup
 discovery:
@@ -57,8 +59,10 @@ run_statistics: true
   CHECK(read.targets[0].location.line == 5);
   CHECK(read.targets[0].location.column == 5);
   REQUIRE(read.targets[1].container);
-  CHECK(read.targets[1].http2);
-  CHECK_FALSE(read.targets[0].http2);
+  CHECK(read.targets[1].http2 == config::Http2::on);
+  CHECK(read.targets[0].http2 == config::Http2::automatic);
+  CHECK(read.targets[2].http2 == config::Http2::off);
+  CHECK(read.targets[3].http2 == config::Http2::automatic);
   CHECK(read.targets[1].container->name == "api-*");
   CHECK(read.targets[1].container->namespace_ == "prod");
   CHECK(read.targets[1].container->pod == "*");

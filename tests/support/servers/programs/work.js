@@ -1,6 +1,7 @@
 // An HTTP server on one thread: the path's number is how many times it hashes 4 KiB before it replies.
+// usage: work.js PORT [http | http2]     http2: in the clear
 const { createHash } = require('node:crypto');
-const { createServer } = require('node:http');
+const { createServer } = require(`node:${process.argv[3] ?? 'http'}`);
 
 const block = Buffer.alloc(4096, 'x');
 
