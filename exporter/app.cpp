@@ -224,7 +224,6 @@ Result<void> App::reload() {
 }
 
 std::vector<std::string> App::absent() {
-  const std::lock_guard lock(mutex_);
   return discovery_->absent();
 }
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -130,6 +131,34 @@ std::map<std::string, std::uint64_t> walk_cgroups(const std::string& mount) {
     }
   }
   return found;
+}
+
+bool is_inhabited(const std::string& mount, const std::string& path) {
+  const std::string directory = mount + path;
+  std::string line;
+  // Of v2, and not of its root.
+  for (std::ifstream events(directory + "/cgroup.events"); std::getline(events, line);) {
+    if (line.starts_with("populated ")) {
+      return line != "populated 0";
+    }
+  }
+  errno = 0;
+  std::ifstream processes(directory + "/cgroup.procs");
+  if (!processes) {
+    return errno != ENOENT && errno != ENODEV;
+  }
+  if (std::getline(processes, line)) {
+    return true;
+  }
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code ignored;
+    if (entry->is_directory(ignored) && is_inhabited(mount, path + "/" + entry->path().filename().string())) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace tacho::targets

@@ -25,4 +25,7 @@ Result<std::uint64_t> cgroup_id(const std::string& mount, const std::string& pat
 /// All cgroups below the mount, by path ("/" is the root). Directories that vanish meanwhile are left out.
 std::map<std::string, std::uint64_t> walk_cgroups(const std::string& mount);
 
+/// Whether a process is in the cgroup or below it. What cannot be read is taken for inhabited.
+bool is_inhabited(const std::string& mount, const std::string& path);
+
 }  // namespace tacho::targets

@@ -26,6 +26,10 @@ constexpr auto kFullLook = 30s;
 constexpr auto kProcessLookSpacing = 300ms;
 /// For the kubelet to name a new container.
 constexpr auto kNamesPatience = 10s;
+/// No event tells when the last process has left a cgroup.
+constexpr auto kDrainLookSpacing = 1s;
+/// Between the making of a cgroup and its first process.
+constexpr auto kMovingIn = 10s;
 
 }  // namespace
 
@@ -77,7 +81,10 @@ Result<void> Discovery::reconfigure(const config::Config& config) {
   }
   maps_.set_idle_limit(static_cast<std::uint64_t>(config.idle_limit.count()));
   maps_.set_watch_executions(rules_->needs_executions());
-  maps_.set_process_rules(rules_->needs_executions());
+  // Until the next plan there may be targets by process: they are not to miss anything.
+  if (rules_->needs_executions()) {
+    maps_.set_process_rules(true);
+  }
   everything_due_ = true;
   processes_due_ = true;
   next_plan_ = Time::min();
@@ -93,8 +100,15 @@ void Discovery::consume() {
 }
 
 int Discovery::handle_record(void* context, void* data, std::size_t size) {
-  if (size >= sizeof(target_event)) {
-    static_cast<Discovery*>(context)->handle(*static_cast<const target_event*>(data));
+  auto* const discovery = static_cast<Discovery*>(context);
+  try {
+    if (size >= sizeof(target_event)) {
+      discovery->handle(*static_cast<const target_event*>(data));
+    }
+  } catch (const std::exception& error) {
+    // libbpf is C: nothing may pass through it.
+    spdlog::error("an event of discovery is lost: {}", error.what());
+    discovery->everything_due_ = true;
   }
   return 0;
 }
@@ -134,6 +148,7 @@ void Discovery::handle_cgroup(const target_event& event) {
     return;
   }
   if (event.kind == TACHO_CGROUP_CREATED) {
+    born_[path] = std::chrono::steady_clock::now();
     world_.cgroups[std::move(path)] = event.cgroup;
   } else if (const auto at = world_.cgroups.find(path); at != world_.cgroups.end() && at->second == event.cgroup) {
     world_.cgroups.erase(at);
@@ -206,24 +221,55 @@ void Discovery::look_at_names(Time now) {
   }
 }
 
+Earlier Discovery::earlier(Time now) {
+  Earlier earlier;
+  earlier.processes = known_;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Target* target : table_.all()) {
+      if (target->wanted.discovered && !target->wanted.identity.path.empty()) {
+        earlier.cgroups.insert(target->wanted.identity.path);
+      }
+    }
+  }
+  std::erase_if(born_, [now](const auto& birth) { return now - birth.second > kMovingIn; });
+  earlier.inhabited = [this](const std::string& path) {
+    return born_.contains(path) || is_inhabited(paths_.cgroupfs, path);
+  };
+  return earlier;
+}
+
+bool Discovery::has_drained() const {
+  return std::ranges::any_of(draining_, [this](const std::string& path) {
+    return !born_.contains(path) && !is_inhabited(paths_.cgroupfs, path);
+  });
+}
+
 void Discovery::replan(Time now) {
   look_at_names(now);
-  auto wanted = rules_->plan(world_, known_);
-  absent_ = rules_->absent(wanted);
-  for (const std::string& name : absent_) {
+  auto wanted = rules_->plan(world_, earlier(now));
+  auto absent = rules_->absent(wanted);
+  for (const std::string& name : absent) {
     if (reported_absent_.insert(name).second) {
       spdlog::warn("target {} matches nothing yet: it is watched for", name);
     }
   }
+  absent_.set(std::move(absent));
   known_.clear();
+  draining_.clear();
   for (const DesiredTarget& target : wanted) {
     if (target.identity.path.empty()) {
       for (const std::uint32_t tgid : target.processes) {
         known_[tgid] = target.name;
       }
     }
+    if (target.drains) {
+      draining_.push_back(target.identity.path);
+    }
   }
+  next_drain_look_ = draining_.empty() ? Time::max() : now + kDrainLookSpacing;
   TargetTable::Changes changes;
+  TargetMaps::Assigned assigned;
   {
     const std::lock_guard lock(mutex_);
     changes = table_.apply(std::move(wanted), now, observer_);
@@ -231,13 +277,15 @@ void Discovery::replan(Time now) {
       maps_.set_target(target->ref, target->wanted.settings);
     }
     const auto processes = table_.processes();
-    counters_.refused_entries += maps_.assign(table_.cgroups(), processes);
+    assigned = maps_.assign(table_.cgroups(), processes);
+    counters_.refused_entries += assigned.refused;
     maps_.set_process_rules(!processes.empty() || rules_->needs_executions());
   }
   for (const std::string& failure : changes.failures) {
     spdlog::error("{}", failure);
   }
-  if (changes.added > 0 && on_added_) {
+  // Not only new targets: who comes back has sockets and threads that are older than its membership.
+  if ((changes.added > 0 || assigned.grew) && on_added_) {
     on_added_();
   }
 }
@@ -254,6 +302,13 @@ Time Discovery::run(Time now) {
     everything_due_ = true;
     schedule(now);
   }
+  if (now >= next_drain_look_) {
+    std::erase_if(born_, [now](const auto& birth) { return now - birth.second > kMovingIn; });
+    next_drain_look_ = now + kDrainLookSpacing;
+    if (has_drained()) {
+      schedule(now);
+    }
+  }
   if (now >= next_plan_) {
     if (everything_due_) {
       look_at_everything();
@@ -263,7 +318,7 @@ Time Discovery::run(Time now) {
     if (processes_due_ && now < next_process_look) {
       // A plan from what is known to be out of date would watch processes that have become something else.
       next_plan_ = next_process_look;
-      return std::min(next_plan_, next_full_look_);
+      return std::min({next_plan_, next_full_look_, next_drain_look_});
     }
     next_plan_ = Time::max();
     if (processes_due_) {
@@ -272,11 +327,7 @@ Time Discovery::run(Time now) {
     }
     replan(now);
   }
-  return std::min(next_plan_, next_full_look_);
-}
-
-std::vector<std::string> Discovery::absent() const {
-  return absent_;
+  return std::min({next_plan_, next_full_look_, next_drain_look_});
 }
 
 }  // namespace tacho::targets

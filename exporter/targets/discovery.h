@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/guarded.h"
 #include "base/result.h"
 #include "config/config.h"
 #include "kernel/bpf_object.h"
@@ -55,7 +56,8 @@ class Discovery {
   /// Called after targets were added, outside the mutex, for what is older than they are.
   void on_added(std::function<void()> callback) { on_added_ = std::move(callback); }
 
-  [[nodiscard]] std::vector<std::string> absent() const;
+  /// Configured targets that match nothing; on any thread.
+  [[nodiscard]] std::vector<std::string> absent() const { return absent_.get(); }
   [[nodiscard]] Counters counters() const { return counters_; }
 
  private:
@@ -67,6 +69,8 @@ class Discovery {
   static int handle_record(void* context, void* data, std::size_t size);
   void handle(const target_event& event);
   void handle_cgroup(const target_event& event);
+  [[nodiscard]] Earlier earlier(Time now);
+  [[nodiscard]] bool has_drained() const;
   Result<void> look_at_own_cgroups();
   void look_at_everything();
   void look_at_processes();
@@ -85,9 +89,11 @@ class Discovery {
   World world_;
   ContainerNames names_;
   Time names_wanted_until_{};
-  std::map<std::uint32_t, std::string> known_;  // names given to discovered processes
+  std::map<std::uint32_t, std::string> known_;  // names of the targets that processes are part of
+  std::map<std::string, Time> born_;            // cgroups made a moment ago: somebody may be about to move in
+  std::vector<std::string> draining_;           // cgroups of targets in which nobody listens any more
   std::function<void()> on_added_;
-  std::vector<std::string> absent_;
+  Guarded<std::vector<std::string>> absent_;
   std::set<std::string> reported_absent_;
   Counters counters_;
   std::uint64_t seen_ring_losses_ = 0;
@@ -96,6 +102,7 @@ class Discovery {
   Time next_plan_ = Time::max();
   Time next_full_look_{};
   Time last_process_look_{};
+  Time next_drain_look_ = Time::max();
 };
 
 }  // namespace tacho::targets

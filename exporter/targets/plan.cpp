@@ -220,7 +220,8 @@ void TargetRules::plan_cgroups(const World& world, std::vector<DesiredTarget>& t
   }
 }
 
-void TargetRules::plan_processes(const World& world, std::vector<DesiredTarget>& targets) const {
+void TargetRules::plan_processes(const World& world, const Earlier& earlier,
+                                 std::vector<DesiredTarget>& targets) const {
   std::set<std::uint32_t> taken;
   for (const Rule& rule : rules_) {
     if (!rule.entry.process) {
@@ -236,7 +237,9 @@ void TargetRules::plan_processes(const World& world, std::vector<DesiredTarget>&
         return std::ranges::any_of(world.listeners,
                                    [&](const Listener& l) { return l.tgid == who && l.port == *wanted.port; });
       };
-      if (!wanted.port || listens(tgid)) {
+      const auto before = earlier.processes.find(tgid);
+      const bool drains = before != earlier.processes.end() && before->second == rule.entry.name;
+      if (!wanted.port || drains || listens(tgid)) {
         target.processes.insert(tgid);
       }
     }
@@ -257,8 +260,8 @@ void TargetRules::plan_processes(const World& world, std::vector<DesiredTarget>&
   }
 }
 
-void TargetRules::plan_listeners(const World& world, const std::map<std::uint32_t, std::string>& known,
-                                 std::vector<DesiredTarget>& targets, CgroupOwners& owners) const {
+void TargetRules::plan_listeners(const World& world, const Earlier& earlier, std::vector<DesiredTarget>& targets,
+                                 CgroupOwners& owners) const {
   std::set<std::uint32_t> taken;
   for (const DesiredTarget& target : targets) {
     taken.insert(target.processes.begin(), target.processes.end());
@@ -286,6 +289,19 @@ void TargetRules::plan_listeners(const World& world, const std::map<std::uint32_
       found.try_emplace(identity.path, std::move(identity));
     }
   }
+  std::set<std::string> draining;
+  for (const std::string& path : earlier.cgroups) {
+    if (!world.cgroups.contains(path) || found.contains(path) || owners.of(path) != CgroupOwners::kNone ||
+        excluded(path) || !earlier.inhabited(path)) {
+      continue;
+    }
+    CgroupIdentity identity = identify(path);
+    const ContainerName* const container = container_at(identity, path, world);
+    if (container == nullptr || !is_system_namespace(*container)) {
+      found.try_emplace(path, std::move(identity));
+      draining.insert(path);
+    }
+  }
   // Every cgroup goes to the innermost one found around it (containers in containers).
   std::map<std::string, std::set<std::uint64_t>> members;
   for (const auto& [path, id] : world.cgroups) {
@@ -302,28 +318,43 @@ void TargetRules::plan_listeners(const World& world, const std::map<std::uint32_
   for (auto& [path, identity] : found) {
     const ContainerName* const container = container_at(identity, path, world);
     const std::string name = discovered_name(identity, container);
-    DesiredTarget target{name, {{"target", name}}, std::move(members[path]), {}, {}, identity};
+    DesiredTarget target{name, {{"target", name}}, std::move(members[path]), {}, {}, identity, true, false};
+    target.drains = draining.contains(path);
     if (container != nullptr) {
       add_container(target.labels, *container);
     }
     targets.push_back(std::move(target));
   }
-  for (ListenerGroup& group : group_listeners(loose, world.processes, known)) {
-    targets.push_back({group.name, {{"target", group.name}}, {}, std::move(group.processes), {}, {}});
+  std::map<std::string, std::size_t> groups;  // by name, among the targets
+  const auto group_called = [&targets, &groups](const std::string& name) -> DesiredTarget& {
+    const auto [at, added] = groups.emplace(name, targets.size());
+    if (added) {
+      targets.push_back({name, {{"target", name}}, {}, {}, {}, {}, true, false});
+    }
+    return targets[at->second];
+  };
+  for (ListenerGroup& group : group_listeners(loose, world.processes, earlier.processes)) {
+    taken.insert(group.processes.begin(), group.processes.end());
+    group_called(group.name).processes = std::move(group.processes);
+  }
+  // Those of before that listen no more and are still there.
+  for (const auto& [tgid, name] : earlier.processes) {
+    if (world.processes.contains(tgid) && !taken.contains(tgid)) {
+      group_called(name).processes.insert(tgid);
+    }
   }
 }
 
-std::vector<DesiredTarget> TargetRules::plan(const World& world,
-                                             const std::map<std::uint32_t, std::string>& known) const {
+std::vector<DesiredTarget> TargetRules::plan(const World& world, const Earlier& earlier) const {
   std::vector<DesiredTarget> targets;
   CgroupOwners owners;
   for (const auto& [path, id] : world.cgroups) {
     owners.path.emplace(id, &path);
   }
   plan_cgroups(world, targets, owners);
-  plan_processes(world, targets);
+  plan_processes(world, earlier, targets);
   if (discovers_) {
-    plan_listeners(world, known, targets, owners);
+    plan_listeners(world, earlier, targets, owners);
   }
   for (DesiredTarget& target : targets) {
     relabel(target.labels, labels_);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,6 +25,17 @@ struct DesiredTarget {
   std::set<std::uint32_t> processes;  ///< thread groups that belong to it whatever their cgroup
   TargetSettings settings;
   CgroupIdentity identity;  ///< of the cgroup that made it a target; path empty for processes
+  bool discovered = false;  ///< nobody named it: somebody listens there, or did
+  bool drains = false;      ///< discovered by its cgroup, in which nobody listens any more
+};
+
+/// What was discovered before. It takes a listener to become a target, but not to stay one: a server that drains closes
+/// it first, and one that is started again has none yet.
+struct Earlier {
+  std::map<std::uint32_t, std::string> processes{};  ///< by tgid: the names of the targets that they are part of
+  std::set<std::string> cgroups{};                   ///< paths
+  /// Whether there is anybody in such a cgroup; asked only where nobody listens.
+  std::function<bool(const std::string&)> inhabited = [](const std::string&) { return true; };
 };
 
 /// What a configuration says about targets, compiled once.
@@ -30,10 +43,8 @@ class TargetRules {
  public:
   static Result<TargetRules> compile(const config::Config& config);
 
-  /// Which targets there should be, given the world.
-  /// @param known names given earlier to discovered processes, by tgid, so that they stay what they are
-  [[nodiscard]] std::vector<DesiredTarget> plan(const World& world,
-                                                const std::map<std::uint32_t, std::string>& known) const;
+  /// Which targets there should be, given the world; what was a target stays what it was.
+  [[nodiscard]] std::vector<DesiredTarget> plan(const World& world, const Earlier& earlier) const;
 
   /// Names of configured entries that match nothing in `targets`.
   [[nodiscard]] std::vector<std::string> absent(const std::vector<DesiredTarget>& targets) const;
@@ -64,9 +75,9 @@ class TargetRules {
   struct CgroupOwners;
 
   void plan_cgroups(const World& world, std::vector<DesiredTarget>& targets, CgroupOwners& owners) const;
-  void plan_processes(const World& world, std::vector<DesiredTarget>& targets) const;
-  void plan_listeners(const World& world, const std::map<std::uint32_t, std::string>& known,
-                      std::vector<DesiredTarget>& targets, CgroupOwners& owners) const;
+  void plan_processes(const World& world, const Earlier& earlier, std::vector<DesiredTarget>& targets) const;
+  void plan_listeners(const World& world, const Earlier& earlier, std::vector<DesiredTarget>& targets,
+                      CgroupOwners& owners) const;
   [[nodiscard]] bool selects(const Rule& rule, const ContainerName& name) const;
   [[nodiscard]] bool selects(const Rule& rule, const std::string& path, const ContainerName* container,
                              const World& world) const;

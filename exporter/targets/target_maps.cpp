@@ -76,9 +76,8 @@ void TargetMaps::forget_process(std::uint32_t tgid) {
 }
 
 template <class Key>
-std::size_t TargetMaps::assign(int map, std::map<Key, target_ref>& mirror, const std::map<Key, target_ref>& wanted,
-                               bool& changed) {
-  std::size_t refused = 0;
+void TargetMaps::assign(int map, std::map<Key, target_ref>& mirror, const std::map<Key, target_ref>& wanted,
+                        Assigned& result, bool& changed) {
   for (auto at = mirror.begin(); at != mirror.end();) {
     if (wanted.contains(at->first)) {
       ++at;
@@ -93,14 +92,16 @@ std::size_t TargetMaps::assign(int map, std::map<Key, target_ref>& mirror, const
     if (at != mirror.end() && same(at->second, target)) {
       continue;
     }
-    if (bpf_map_update_elem(map, &key, &target, BPF_ANY) != 0) {
-      ++refused;
+    target_ref inherited{};
+    const bool known = bpf_map_lookup_elem(map, &key, &inherited) == 0 && same(inherited, target);
+    if (!known && bpf_map_update_elem(map, &key, &target, BPF_ANY) != 0) {
+      ++result.refused;
       continue;
     }
     mirror[key] = target;
+    result.grew |= !known;
     changed = true;
   }
-  return refused;
 }
 
 void TargetMaps::rebuild_filter() {
@@ -118,16 +119,17 @@ void TargetMaps::publish() {
   std::atomic_ref(rules.generation).fetch_add(1);
 }
 
-std::size_t TargetMaps::assign(const std::map<std::uint64_t, target_ref>& cgroups,
-                               const std::map<std::uint32_t, target_ref>& processes) {
+TargetMaps::Assigned TargetMaps::assign(const std::map<std::uint64_t, target_ref>& cgroups,
+                                        const std::map<std::uint32_t, target_ref>& processes) {
   bool changed = false;
-  std::size_t refused = assign(cgroup_map_, cgroups_, cgroups, changed);
-  refused += assign(process_map_, processes_, processes, changed);
+  Assigned result;
+  assign(cgroup_map_, cgroups_, cgroups, result, changed);
+  assign(process_map_, processes_, processes, result, changed);
   if (changed) {
     rebuild_filter();
     publish();
   }
-  return refused;
+  return result;
 }
 
 }  // namespace tacho::targets

@@ -27,10 +27,13 @@ class TargetMaps {
   /// Before an index is used, and when its settings change.
   void set_target(target_ref target, const TargetSettings& wanted);
 
+  struct Assigned {
+    std::size_t refused = 0;  ///< entries that the kernel had no room for
+    bool grew = false;        ///< somebody belongs to a target now whom the kernel did not know of
+  };
   /// Brings the kernel to exactly this membership.
-  /// @return how many entries the kernel refused (maps full)
-  std::size_t assign(const std::map<std::uint64_t, target_ref>& cgroups,
-                     const std::map<std::uint32_t, target_ref>& processes);
+  Assigned assign(const std::map<std::uint64_t, target_ref>& cgroups,
+                  const std::map<std::uint32_t, target_ref>& processes);
 
   /// A process has exited or executed something else; children that the kernel let inherit are known only there.
   void forget_process(std::uint32_t tgid);
@@ -40,8 +43,8 @@ class TargetMaps {
 
  private:
   template <class Key>
-  static std::size_t assign(int map, std::map<Key, target_ref>& mirror, const std::map<Key, target_ref>& wanted,
-                            bool& changed);
+  static void assign(int map, std::map<Key, target_ref>& mirror, const std::map<Key, target_ref>& wanted,
+                     Assigned& result, bool& changed);
   void rebuild_filter();
   void publish();
 

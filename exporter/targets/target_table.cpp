@@ -178,6 +178,16 @@ std::vector<const Target*> TargetTable::targets() const {
   return all;
 }
 
+std::vector<const Target*> TargetTable::all() const {
+  std::vector<const Target*> all;
+  for (const auto& slot : slots_) {
+    if (slot) {
+      all.push_back(slot.get());
+    }
+  }
+  return all;
+}
+
 std::size_t TargetTable::live() const {
   return static_cast<std::size_t>(
       std::ranges::count_if(slots_, [](const auto& slot) { return slot && slot->state == Target::State::live; }));

@@ -68,6 +68,8 @@ class TargetTable {
 
   /// Live and ended targets, `other` first if it is in use. Those that rest are left out.
   [[nodiscard]] std::vector<const Target*> targets() const;
+  /// Those that rest, too.
+  [[nodiscard]] std::vector<const Target*> all() const;
   [[nodiscard]] std::size_t live() const;
 
   /// Membership for the kernel, overflow mapped to `other`.

@@ -1,5 +1,7 @@
 """Reading the configuration again: counters stay, a bad file changes nothing."""
 
+import concurrent.futures
+
 import pytest
 
 from support.clients import exact
@@ -55,3 +57,17 @@ def test_reload_wants_a_post(cgroups):
     with Tacho({"targets": [target("none", "/nothing-here")]}) as tacho:
         assert tacho.http("/-/reload")[0] == 405
         assert tacho.reload() == 200
+
+
+def test_reloads_lose_nothing_of_a_process(agree):
+    """Its threads are told by their process alone: no moment may pass in which none is looked for."""
+    with ExactServer() as server:
+        config = {"targets": [{"name": "exact", "process": {"port": server.port}}]}
+        with Tacho(config) as tacho, tacho.watch("exact") as change:
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                client = pool.submit(exact, server.address, 30_011, connections=3)
+                for _ in range(20):
+                    assert tacho.reload() == 200
+                assert not client.done(), "the reloads came too late"
+                counted = client.result()
+        agree("process target, reloaded 20 times", counted, change)

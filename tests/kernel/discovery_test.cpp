@@ -18,6 +18,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr int kRequests = 23;
+constexpr int kDrained = 300;
 
 Config discovering() {
   Config config;
@@ -59,6 +60,46 @@ TEST_CASE("a server in the root cgroup is discovered by its program and port") {
   REQUIRE(tacho.watches({{"target", name}}));
   server.ask(kRequests);
   CHECK(requests(tacho, name) == kRequests);
+  server.finish();
+  CHECK(tacho.wait_for([&] { return !tacho.watches({{"target", name}}); }));
+}
+
+TEST_CASE("a server that closes its listening socket is counted until its last reply") {
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  const bool in_cgroup = GENERATE(true, false);
+  CAPTURE(in_cgroup);
+  Child server(in_cgroup ? cgroup.directory() : Cgroup::mount(), [](Line& parent) {
+    tacho::UniqueFd listener = listen_tcp();
+    parent.tell(port_of(listener));
+    const tacho::UniqueFd connection = accept_from(listener);
+    serve(connection, kRequests, Server::kRequest, Server::kReply);
+    (void)parent.hear();
+    listener.reset();
+    parent.tell();
+    serve(connection, kDrained, Server::kRequest, Server::kReply);
+    parent.tell();
+    (void)parent.hear();
+  });
+  const auto port = static_cast<std::uint16_t>(server.hear());
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").filename();
+  const std::string name = in_cgroup ? cgroup.path() : program + ":" + std::to_string(port);
+  Running tacho(discovering());
+  REQUIRE(tacho.watches({{"target", name}}));
+  const tacho::UniqueFd client = connect_tcp(port);
+  ask(client, kRequests, Server::kRequest, Server::kReply);
+  server.tell();
+  (void)server.hear();
+  // Over several plans: each that is made for another reason is one more occasion to forget the server.
+  for (int asked = 0; asked < kDrained; asked += 30) {
+    const Cgroup another(playground() + "/" + unique_name());
+    CHECK_FALSE(tacho.wait_for([] { return false; }, 200ms));
+    ask(client, 30, Server::kRequest, Server::kReply);
+  }
+  (void)server.hear();
+  CHECK(requests(tacho, name) == kRequests + kDrained);
+  CHECK(tacho.page().value("tacho_requests_unanswered_total", {{"target", name}}) == 0);
+  CHECK(tacho.watches({{"target", name}}));
+  server.tell();
   server.finish();
   CHECK(tacho.wait_for([&] { return !tacho.watches({{"target", name}}); }));
 }

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <string>
+#include <thread>
 
 #include "kernel/support/child.h"
 #include "kernel/support/running.h"
@@ -18,6 +19,8 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr int kRequests = 23;
+constexpr int kConnections = 5;
+constexpr auto kQueue = 50ms;
 const Labels kTarget{{"target", "p"}};
 
 Config process_config(std::optional<std::string> exe, std::optional<std::uint16_t> port) {
@@ -110,6 +113,47 @@ TEST_CASE("a child of a watched process is watched from its first operation") {
   (void)master.hear();
   CHECK(requests(tacho) == kRequests);
   master.tell();
+}
+
+TEST_CASE("a process that comes back under the same name has its queue measured from the first connection") {
+  const auto body = [](std::uint16_t wanted) {
+    return [wanted](Line& parent) {
+      const UniqueFd listener = listen_tcp(wanted);
+      parent.tell(port_of(listener));
+      (void)parent.hear();  // tacho knows us
+      for (int i = 0; i < kConnections; ++i) {
+        (void)parent.hear();
+        std::this_thread::sleep_for(kQueue);
+        serve(accept_from(listener), 1, Server::kRequest, Server::kReply);
+      }
+      parent.tell();
+    };
+  };
+  const auto serve_all = [](Child& child, std::uint16_t port) {
+    child.tell();
+    for (int i = 0; i < kConnections; ++i) {
+      const UniqueFd client = connect_tcp(port);
+      send_once(client, Server::kRequest);
+      child.tell();
+      receive_once(client, Server::kReply);
+    }
+    (void)child.hear();
+    child.finish();
+  };
+  Child first("", body(0));
+  const auto port = static_cast<std::uint16_t>(first.hear());
+  Running tacho(process_config(std::nullopt, port));
+  REQUIRE(tacho.watches(kTarget));
+  serve_all(first, port);
+  const double before = tacho.page().value("tacho_request_queue_seconds_sum", kTarget);
+  CHECK(before >= kConnections * 0.05);
+  CHECK(tacho.wait_for([&] { return !tacho.watches(kTarget); }));
+  Child second("", body(port));
+  (void)second.hear();
+  REQUIRE(tacho.wait_for([&] { return tacho.watches(kTarget); }));
+  serve_all(second, port);
+  CHECK(requests(tacho) == 2 * kConnections);
+  CHECK(tacho.page().value("tacho_request_queue_seconds_sum", kTarget) - before >= kConnections * 0.05);
 }
 
 TEST_CASE("a process that executes something else is no longer watched") {

@@ -7,6 +7,7 @@
 
 using tacho::config::Config;
 using tacho::config::Listeners;
+using tacho::targets::Earlier;
 using tacho::targets::TargetRules;
 using tacho::targets::World;
 using namespace tacho::targets::test;
@@ -141,7 +142,61 @@ TEST_CASE("a discovered process keeps its name while it lives") {
   World world = world_of({});
   add_process(world, 10, 1, "/usr/bin/redis-server");
   listen(world, "/", 10, 6380);
-  CHECK(plan({}, world, {{10, "redis-server:6379"}}) == Lines{"target=redis-server:6379 | | 10 |"});
+  CHECK(plan({}, world, {.processes = {{10, "redis-server:6379"}}}) == Lines{"target=redis-server:6379 | | 10 |"});
+}
+
+TEST_CASE("a process that has closed its listening socket stays what it was while it lives") {
+  World world = world_of({});
+  add_process(world, 10, 1, "/usr/bin/redis-server");
+  add_process(world, 11, 10, "/usr/bin/redis-server");
+  const Earlier earlier{.processes = {{10, "redis-server:6379"}, {11, "redis-server:6379"}, {12, "redis-server:6379"}}};
+  CHECK(plan({}, world, earlier) == Lines{"target=redis-server:6379 | | 10 11 |"});
+  SECTION("its successor on the same port belongs to it") {
+    add_process(world, 20, 1, "/usr/bin/redis-server");
+    listen(world, "/", 20, 6379);
+    CHECK(plan({}, world, earlier) == Lines{"target=redis-server:6379 | | 10 11 20 |"});
+  }
+  SECTION("a rule by port keeps it, too") {
+    Config config;
+    config.targets = {process_rule("cache", std::nullopt, 6379)};
+    CHECK(plan(config, world, earlier).empty());
+    CHECK(plan(config, world, {.processes = {{10, "cache"}}}) == Lines{"target=cache | | 10 11 |"});
+  }
+  SECTION("a rule that another process matched by its executable does not") {
+    Config config;
+    config.targets = {process_rule("other", "/usr/bin/other", std::nullopt)};
+    CHECK(plan(config, world, {.processes = {{10, "other"}}}).empty());
+  }
+}
+
+TEST_CASE("a cgroup in which nobody listens any more stays a target while somebody is in it") {
+  const std::string unit = "/system.slice/nginx.service";
+  World world =
+      world_of({"/docker", "/docker/" + kId, "/system.slice", unit, unit + "/x", "/system.slice/other.service"});
+  Earlier earlier{.cgroups = {unit, "/docker/" + kId, "/system.slice/gone.service"}};
+  earlier.inhabited = [&unit](const std::string& path) { return path == unit; };
+  const auto planned = TargetRules::compile({})->plan(world, earlier);
+  CHECK(brief(planned, world) == Lines{"target=nginx.service | " + unit + " " + unit + "/x | |"});
+  CHECK(planned.front().drains);
+  CHECK(planned.front().discovered);
+  SECTION("who listens is not asked whether anybody is there") {
+    listen(world, unit + "/x", 10, 80);
+    earlier.inhabited = [](const std::string& path) { return path == "/docker/" + kId; };
+    const auto both = TargetRules::compile({})->plan(world, earlier);
+    REQUIRE(both.size() == 2);
+    CHECK(both[0].name == std::string(12, 'c'));
+    CHECK(both[0].drains);
+    CHECK_FALSE(both[1].drains);
+  }
+  SECTION("what is excluded meanwhile, or taken by a rule, is not kept") {
+    Config config;
+    config.discovery.exclude = {"/system.slice"};
+    CHECK(plan(config, world, earlier).empty());
+    config.discovery.exclude = {};
+    config.discovery.listeners = Listeners::always;
+    config.targets = {cgroup_rule("web", unit)};
+    CHECK(plan(config, world, earlier) == Lines{"target=web | " + unit + " " + unit + "/x | |"});
+  }
 }
 
 TEST_CASE("every cgroup and process belongs to at most one target, however they nest") {

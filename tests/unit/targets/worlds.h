@@ -98,9 +98,8 @@ inline config::TargetRule process_rule(const std::string& name, std::optional<st
 }
 
 /// The plan of a configuration for a world, as text.
-inline Lines plan(const config::Config& config, const World& world,
-                  const std::map<std::uint32_t, std::string>& known = {}) {
-  return brief(TargetRules::compile(config).value().plan(world, known), world);
+inline Lines plan(const config::Config& config, const World& world, const Earlier& earlier = {}) {
+  return brief(TargetRules::compile(config).value().plan(world, earlier), world);
 }
 
 }  // namespace tacho::targets::test
