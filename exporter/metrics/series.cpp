@@ -162,7 +162,7 @@ void TargetSeries::append_fixed(std::string& out, std::size_t family, const Row&
   for (std::size_t i = 0; i < samples; ++i) {
     const std::size_t sample = place.sample + i;
     if (families_[family].type != Type::histogram) {
-      if (sample < row.values.size()) {
+      if (sample < row.values.size() && row.values[sample].kind != Value::Kind::absent) {
         append_number(out, piece(place.piece + i), row.values[sample]);
       }
     } else if (sample < row.histograms.size()) {

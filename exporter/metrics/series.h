@@ -33,7 +33,7 @@ class TargetSeries {
 
   /// Appends the lines of families[family] from `row`, in the order of Family::values; samples of a family whose label
   /// values are known at run time only, in the byte order of those values, equal ones added up. A row that is
-  /// shorter than the families promise gives fewer lines. No header: see append_header.
+  /// shorter than the families promise, or has values that are absent, gives fewer lines. No header: see append_header.
   void append(std::string& out, std::size_t family, const Row& row) const;
 
   /// Lines of all families without those known at run time only.

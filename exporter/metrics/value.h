@@ -11,9 +11,9 @@ namespace tacho::metrics {
 
 /// One sample's value. Counts and nanoseconds stay integers until they are written, so that nothing is rounded:
 /// `nanoseconds` is written as exact decimal seconds ("1.000000001"), `real` as the shortest round-trip double
-/// (NaN, +Inf, -Inf spelled as Prometheus does).
+/// (NaN, +Inf, -Inf spelled as Prometheus does). `absent` is not known: no line is written.
 struct Value {
-  enum class Kind : std::uint8_t { count, nanoseconds, real };
+  enum class Kind : std::uint8_t { count, nanoseconds, real, absent };
   Kind kind = Kind::count;
   union {
     std::int64_t integer = 0;
@@ -35,6 +35,11 @@ struct Value {
     Value v;
     v.kind = Kind::real;
     v.real = x;
+    return v;
+  }
+  static Value absent() {
+    Value v;
+    v.kind = Kind::absent;
     return v;
   }
 };

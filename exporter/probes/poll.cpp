@@ -89,17 +89,20 @@ class PollProbe final : public Probe {
 
   void count(std::uint32_t index, std::int64_t /*now_ns*/, Activity& activity) override {
     std::uint64_t threads = 0;
+    ConditionCounters::Polls counters;
     for_each_shard(index, [&](const poll_shard& shard) {
-      ConditionCounters& counters = activity.conditions;
       threads += load(shard.threads);
       for (std::size_t outcome = 0; outcome < TACHO_POLL_OUTCOMES; ++outcome) {
         const auto& slots = shard.duration[outcome].slots;
         const std::uint64_t calls = std::accumulate(std::begin(slots), std::end(slots), std::uint64_t{0});
-        counters.poll_calls += calls;
-        counters.poll_nonblocking += outcome == TACHO_POLL_NONBLOCKING ? calls : 0;
+        counters.calls += calls;
+        counters.nonblocking += outcome == TACHO_POLL_NONBLOCKING ? calls : 0;
       }
     });
     activity.threads = not_negative(threads);
+    if (object_->attached("poll")) {
+      activity.conditions.polls = counters;
+    }
   }
 
   void summarize(std::uint32_t index, Summary& summary) override {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,24 +31,31 @@ struct Environment {
   bool attach = true;
 };
 
-/// Counters behind the conditions of a target (`tacho_target_condition`); cumulative.
+/// Counters behind the conditions of a target (`tacho_target_condition`); cumulative. A part is there only if its hooks
+/// are: what could not be seen is not 0.
 struct ConditionCounters {
-  std::uint64_t requests = 0;
-  std::uint64_t overlapped = 0;  ///< turns in which more data came before the reply
-  std::uint64_t sampled = 0;     ///< turns looked at for several requests in one read
-  std::uint64_t repeated = 0;    ///< of these, with more than one
-  std::uint64_t poll_calls = 0;
-  std::uint64_t poll_nonblocking = 0;
+  struct Turns {
+    std::uint64_t requests = 0;
+    std::uint64_t overlapped = 0;  ///< turns in which more data came before the reply
+    std::uint64_t sampled = 0;     ///< turns looked at for several requests in one read
+    std::uint64_t repeated = 0;    ///< of these, with more than one
+  };
+  struct Polls {
+    std::uint64_t calls = 0;
+    std::uint64_t nonblocking = 0;
+  };
+  std::optional<Turns> turns;
+  std::optional<Polls> polls;
 };
 
 /// What the sampler reads of a target once a second, beside the window's counters; each probe adds its part.
 struct Activity {
   ConditionCounters conditions;
-  metrics::Histogram duration;    ///< of requests
-  std::uint64_t queue_ns = 0;     ///< time that requests waited for their first read
-  std::uint64_t threads = 0;      ///< that poll and are alive
-  std::uint64_t running_ns = 0;   ///< thread time on CPUs
-  std::uint64_t runnable_ns = 0;  ///< thread time spent waiting for a CPU
+  metrics::Histogram duration;              ///< of requests
+  std::optional<std::uint64_t> queue_ns;    ///< time that requests waited for their first read
+  std::uint64_t threads = 0;                ///< that poll and are alive
+  std::optional<std::uint64_t> running_ns;  ///< thread time on CPUs
+  std::uint64_t runnable_ns = 0;            ///< thread time spent waiting for a CPU
   CpuAllowance cpu;
 };
 

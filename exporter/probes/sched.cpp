@@ -71,7 +71,9 @@ class SchedProbe final : public Probe {
 
   void count(std::uint32_t index, std::int64_t now_ns, Activity& activity) override {
     const State& target = update(index, now_ns);
-    activity.running_ns = target.totals.state_ns[TACHO_THREAD_RUNNING];
+    if (object_->attached("threads")) {
+      activity.running_ns = target.totals.state_ns[TACHO_THREAD_RUNNING];
+    }
     activity.runnable_ns = target.totals.state_ns[TACHO_THREAD_RUNNABLE];
     activity.cpu = target.limits.allowance();
   }

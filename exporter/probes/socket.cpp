@@ -91,15 +91,22 @@ class SocketProbe final : public Probe {
   }
 
   void count(std::uint32_t index, std::int64_t /*now_ns*/, Activity& activity) override {
-    ConditionCounters& counters = activity.conditions;
-    for_each_shard(index, [&activity, &counters](const socket_shard& shard) {
+    ConditionCounters::Turns counters;
+    std::uint64_t queue_ns = 0;
+    for_each_shard(index, [&](const socket_shard& shard) {
       add_histogram(activity.duration, shard.duration);
-      activity.queue_ns += load(shard.queue.sum_ns);
+      queue_ns += load(shard.queue.sum_ns);
       counters.overlapped += load(shard.overlapped_turns);
       counters.sampled += load(shard.sampled_turns);
       counters.repeated += load(shard.repeated_turns);
     });
-    counters.requests += metrics::total(activity.duration);
+    counters.requests = metrics::total(activity.duration);
+    if (object_->attached("receive") && object_->attached("send")) {
+      activity.conditions.turns = counters;
+      if (object_->attached("data_ready")) {
+        activity.queue_ns = queue_ns;
+      }
+    }
   }
 
   void summarize(std::uint32_t index, Summary& summary) override {

@@ -1,21 +1,15 @@
 #include "scrape/conditions.h"
 
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <string>
+
 namespace tacho::scrape {
 namespace {
 
-constexpr std::array<std::string_view, kConditions> kNames{"multiplexed", "busy_polling", "few_samples", "no_poll",
-                                                           "lost_events"};
-constexpr std::array kFamilies{metrics::Family{
-    "tacho_target_condition", metrics::Type::gauge, "",
-    "1 while a series of the target may not mean what it says, judged over {window}. multiplexed: connections carry "
-    "several requests at a time (pipelining, HTTP/2), so requests are under-counted; busy_polling: most polls do not "
-    "wait, so poll durations are "
-    "no slack; few_samples: too few operations for rate and variance; no_poll: requests are served without polling "
-    "calls; "
-    "lost_events: a probe has lost events, or the kernel has kept more than one from the probes for a thousand "
-    "requests "
-    "of all targets.",
-    "condition", kNames}};
+using Turns = probes::ConditionCounters::Turns;
+using Polls = probes::ConditionCounters::Polls;
 
 /// Above this share of turns with data waiting behind them, a connection carries more than one request at a time.
 constexpr double kMultiplexedShare = 0.1;
@@ -27,14 +21,50 @@ bool share_above(std::uint64_t part, std::uint64_t whole, double limit) {
   return whole > 0 && static_cast<double>(part) > limit * static_cast<double>(whole);
 }
 
+std::string help() {
+  std::string text =
+      "1 while series of the target may not mean what they say, judged over {window}; absent where that cannot be "
+      "seen. "
+      "Each condition is about the families that it names, and about no other.";
+  for (const ConditionEntry& condition : condition_table()) {
+    text += fmt::format(" {}: {} ({}).", condition.name, condition.meaning, fmt::join(condition.invalidates, ", "));
+  }
+  return text;
+}
+
+std::array<std::string_view, kConditions> names() {
+  std::array<std::string_view, kConditions> list;
+  std::ranges::transform(condition_table(), list.begin(), &ConditionEntry::name);
+  return list;
+}
+
+bool is_multiplexed(const Turns& from, const Turns& to) {
+  return share_above(to.overlapped - from.overlapped, to.requests - from.requests, kMultiplexedShare) ||
+         share_above(to.repeated - from.repeated, to.sampled - from.sampled, kMultiplexedShare);
+}
+
 }  // namespace
 
 std::span<const metrics::Family> condition_families() {
-  return kFamilies;
+  static const std::string text = help();
+  static const std::array values = names();
+  static const std::array families{
+      metrics::Family{"tacho_target_condition", metrics::Type::gauge, "", text, "condition", values}};
+  return families;
 }
 
 std::string_view condition_name(Condition condition) {
-  return kNames.at(static_cast<std::size_t>(condition));
+  return entry(condition).name;
+}
+
+std::vector<std::string_view> holding(const Conditions& conditions) {
+  std::vector<std::string_view> list;
+  for (std::size_t i = 0; i < conditions.size(); ++i) {
+    if (conditions.at(i).value_or(false)) {
+      list.push_back(condition_table()[i].name);
+    }
+  }
+  return list;
 }
 
 void ConditionWatch::push(std::int64_t now_ns, const probes::ConditionCounters& counters, const Losses& losses) {
@@ -48,29 +78,36 @@ double ConditionWatch::request_rate() const {
   if (samples_.size() < 2) {
     return 0;
   }
-  const auto gained = samples_.back().counters.requests - samples_.front().counters.requests;
+  const auto requests = [](const Sample& sample) { return sample.counters.turns.value_or(Turns{}).requests; };
+  const auto gained = requests(samples_.back()) - requests(samples_.front());
   const auto elapsed_ns = samples_.back().time_ns - samples_.front().time_ns;
   return elapsed_ns > 0 ? static_cast<double>(gained) * 1e9 / static_cast<double>(elapsed_ns) : 0;
 }
 
-std::array<bool, kConditions> ConditionWatch::evaluate(bool few_samples) const {
-  std::array<bool, kConditions> result{};
+Conditions ConditionWatch::evaluate(bool few_samples) const {
+  Conditions result{};
   const auto set = [&result](Condition which, bool on) { result[static_cast<std::size_t>(which)] = on; };
-  set(Condition::few_samples, few_samples);
-  if (samples_.size() < 2) {
+  if (samples_.empty()) {
     return result;
   }
   const Sample& first = samples_.front();
   const Sample& last = samples_.back();
-  const std::uint64_t requests = last.counters.requests - first.counters.requests;
-  const std::uint64_t polls = last.counters.poll_calls - first.counters.poll_calls;
-  set(Condition::multiplexed,
-      share_above(last.counters.overlapped - first.counters.overlapped, requests, kMultiplexedShare) ||
-          share_above(last.counters.repeated - first.counters.repeated, last.counters.sampled - first.counters.sampled,
-                      kMultiplexedShare));
-  set(Condition::busy_polling,
-      share_above(last.counters.poll_nonblocking - first.counters.poll_nonblocking, polls, kBusyShare));
-  set(Condition::no_poll, requests > 0 && polls == 0);
+  const auto& turns = last.counters.turns;
+  const auto& polls = last.counters.polls;
+  // All counters begin at 0, so a first sample in which a probe had no say yet is as good.
+  const Turns turns_before = first.counters.turns.value_or(Turns{});
+  const Polls polls_before = first.counters.polls.value_or(Polls{});
+  if (turns) {
+    set(Condition::few_samples, few_samples);
+    set(Condition::multiplexed, is_multiplexed(turns_before, *turns));
+  }
+  if (polls) {
+    set(Condition::busy_polling,
+        share_above(polls->nonblocking - polls_before.nonblocking, polls->calls - polls_before.calls, kBusyShare));
+  }
+  if (turns && polls) {
+    set(Condition::no_poll, turns->requests > turns_before.requests && polls->calls == polls_before.calls);
+  }
   const std::uint64_t skipped = last.losses.skipped - first.losses.skipped;
   const std::uint64_t all = last.losses.requests - first.losses.requests;
   set(Condition::lost_events,

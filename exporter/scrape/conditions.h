@@ -4,17 +4,17 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "metrics/family.h"
 #include "metrics/value.h"
 #include "probes/probe.h"
+#include "scrape/condition_table.h"
 
 namespace tacho::scrape {
-
-enum class Condition : std::uint8_t { multiplexed, busy_polling, few_samples, no_poll, lost_events };
-inline constexpr std::size_t kConditions = 5;
 
 /// Family `tacho_target_condition`: why a series may not mean what it says.
 std::span<const metrics::Family> condition_families();
@@ -28,6 +28,12 @@ struct Losses {
   std::uint64_t requests = 0;  ///< of all targets, for comparison
 };
 
+/// By Condition: whether it holds; nothing where that could not be seen.
+using Conditions = std::array<std::optional<bool>, kConditions>;
+
+/// Names of the conditions that hold.
+std::vector<std::string_view> holding(const Conditions& conditions);
+
 /// Watches the counters behind the conditions of one target over the window of the gauges.
 class ConditionWatch {
  public:
@@ -38,8 +44,7 @@ class ConditionWatch {
   /// Requests per second over the window.
   [[nodiscard]] double request_rate() const;
 
-  /// By Condition.
-  [[nodiscard]] std::array<bool, kConditions> evaluate(bool few_samples) const;
+  [[nodiscard]] Conditions evaluate(bool few_samples) const;
 
  private:
   struct Sample {

@@ -1,5 +1,7 @@
 #include "scrape/documents.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include "metrics/document.h"
 #include "metrics/exposition.h"
 #include "probes/registry.h"
@@ -24,6 +26,15 @@ std::string metrics_document() {
   }
   text += metrics::metrics_markdown("Saturation", saturation_families());
   text += metrics::metrics_markdown("Validity", condition_families());
+  text +=
+      "\nA condition judges the families that it names, and no other. It is absent where it cannot be seen: its probe "
+      "is "
+      "off,\nor its hook is not attached.\n\n| condition | meaning | families that do not mean what they say |\n"
+      "|---|---|---|\n";
+  for (const ConditionEntry& condition : condition_table()) {
+    text += fmt::format("| `{}` | {} | `{}` |\n", condition.name, condition.meaning,
+                        fmt::join(condition.invalidates, "`, `"));
+  }
   text += "\n## About tacho itself\n\n| family | type | labels | meaning |\n|---|---|---|---|\n";
   for (const SelfFamily& family : kSelfFamilies) {
     text += "| `" + std::string(family.name) + "` | " + std::string(metrics::type_name(family.type)) + " | " +

@@ -3,21 +3,28 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 
 #include "metrics/family.h"
 
 namespace tacho::scrape {
 
-/// Family `tacho_saturation_ratio`.
+/// Families `tacho_saturation_ratio` and `tacho_saturation_ratio_error`.
 std::span<const metrics::Family> saturation_families();
 
 /// The counters behind the saturation of one target, cumulative, at one time.
 struct SaturationSample {
-  std::int64_t time_ns = 0;      ///< of any monotonic clock
-  std::uint64_t queue_ns = 0;    ///< time that requests waited for their first read
-  std::uint64_t running_ns = 0;  ///< thread time on CPUs
-  double cores = 0;              ///< CPUs that the target may use; not cumulative; 0: not known
+  std::int64_t time_ns = 0;                 ///< of any monotonic clock
+  std::optional<std::uint64_t> queue_ns;    ///< time that requests waited for their first read; none: not seen
+  std::optional<std::uint64_t> running_ns;  ///< thread time on CPUs; none: not seen
+  double cores = 0;                         ///< CPUs that the target may use; not cumulative; 0: not known
+};
+
+/// A mean over the window and its standard error.
+struct Saturation {
+  double ratio = 0;  ///< 0 idle … 1 saturated
+  double error = 0;
 };
 
 /// The utilisation ρ at which an M/M/1 queue has `waiting` requests waiting on average: Lq = ρ² / (1 − ρ) solved for ρ
@@ -29,16 +36,23 @@ double utilisation_of_queue(double waiting);
 ///     Lq = Δ Σ queue time / T (Little's law), whatever makes them wait;
 ///   - the share of its CPUs that it runs on, Δ running time / (T · cores), which also sees work without requests.
 /// Nothing is calibrated. Why this one, how well it tells saturation, and when it lies: tests/validation/README.md.
+///
+/// The standard error is that of a mean over the seconds of the window (batch means; Law, Simulation Modeling and
+/// Analysis, 9.5.3), carried over to ρ by its derivative. To what the seconds show comes one more that is spread
+/// evenly over 0 … 1: a single second tells little (0.29), ten that are alike tell much (0.03).
 class SaturationWatch {
  public:
   explicit SaturationWatch(std::chrono::nanoseconds window) : window_ns_(window.count()) {}
 
   void push(const SaturationSample& sample);
 
-  /// 0 idle … 1 saturated.
-  [[nodiscard]] double ratio() const;
+  /// Nothing before the second sample, and if neither part could be seen.
+  [[nodiscard]] std::optional<Saturation> estimate() const;
 
  private:
+  [[nodiscard]] std::optional<Saturation> of_queue() const;
+  [[nodiscard]] std::optional<Saturation> of_cpus() const;
+
   std::int64_t window_ns_;
   std::deque<SaturationSample> samples_;
 };

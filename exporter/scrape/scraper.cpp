@@ -71,8 +71,15 @@ Result<void> Scraper::target_added(const targets::Target& target) {
   metrics::WindowSample beginning;
   beginning.time_ns = kernel_now_ns();
   runtime->window.push(beginning);
-  runtime->conditions.push(beginning.time_ns, {}, losses_);
-  runtime->saturation.push({.time_ns = beginning.time_ns});
+  probes::Activity nothing_yet;  // tells which parts can be seen
+  for (const auto& probe : probes_) {
+    probe->count(target.ref.index, beginning.time_ns, nothing_yet);
+  }
+  runtime->conditions.push(beginning.time_ns, nothing_yet.conditions, losses_);
+  runtime->saturation.push({.time_ns = beginning.time_ns,
+                            .queue_ns = nothing_yet.queue_ns,
+                            .running_ns = nothing_yet.running_ns,
+                            .cores = nothing_yet.cpu.cores});
   metrics::HistorySample nothing;
   nothing.time_ns = beginning.time_ns;
   runtime->history.push(tick_, nothing);
@@ -155,8 +162,9 @@ void Scraper::sample() {
       probe->sample(index, sample.time_ns, sample);
       probe->count(index, sample.time_ns, activity);
     }
-    requests += activity.conditions.requests - std::min(runtime->requests, activity.conditions.requests);
-    runtime->requests = activity.conditions.requests;
+    const std::uint64_t answered = metrics::total(activity.duration);
+    requests += answered - std::min(runtime->requests, answered);
+    runtime->requests = answered;
     runtime->window.push(sample);
     runtime->conditions.push(sample.time_ns, activity.conditions, losses_);
     runtime->saturation.push({.time_ns = sample.time_ns,
@@ -165,7 +173,7 @@ void Scraper::sample() {
                               .cores = activity.cpu.cores});
     runtime->history.push(tick_, {.time_ns = sample.time_ns,
                                   .duration = activity.duration,
-                                  .queue_ns = activity.queue_ns,
+                                  .queue_ns = activity.queue_ns.value_or(0),
                                   .idle_ns = sample.poll_ns,
                                   .threads = activity.threads});
   }
@@ -204,23 +212,32 @@ void Scraper::write_probe(std::string& out, std::size_t number, metrics::Format 
   result.seconds = seconds_since(start);
 }
 
-void Scraper::write_judgements(std::string& out, metrics::Format format) {
-  metrics::append_header(out, saturation_families().front(), format, window_text());
-  for (const auto& runtime : runtimes_) {
-    if (shows(runtime)) {
-      metrics::Row row;
-      row.values.push_back(metrics::Value::number(runtime->saturation.ratio()));
-      runtime->series[probes_.size()].append(out, 0, row);
+void Scraper::write_saturation(std::string& out, metrics::Format format) {
+  const std::span<const metrics::Family> families = saturation_families();
+  for (std::size_t family = 0; family < families.size(); ++family) {
+    metrics::append_header(out, families[family], format, window_text());
+    for (const auto& runtime : runtimes_) {
+      const auto saturation = is_judged(runtime) ? runtime->saturation.estimate() : std::nullopt;
+      if (saturation) {
+        const metrics::Row row{
+            .values = {metrics::Value::number(saturation->ratio), metrics::Value::number(saturation->error)},
+            .histograms = {},
+            .dynamic = {}};
+        runtime->series[probes_.size()].append(out, family, row);
+      }
     }
   }
+}
+
+void Scraper::write_conditions(std::string& out, metrics::Format format) {
   metrics::append_header(out, condition_families().front(), format, window_text());
   for (const auto& runtime : runtimes_) {
-    if (!shows(runtime)) {
+    if (!is_judged(runtime)) {
       continue;
     }
     metrics::Row row;
-    for (const bool on : runtime->conditions.evaluate(runtime->window.few_samples())) {
-      row.values.push_back(metrics::Value::count(on ? 1 : 0));
+    for (const std::optional<bool>& on : runtime->conditions.evaluate(runtime->window.few_samples())) {
+      row.values.push_back(on ? metrics::Value::count(*on ? 1 : 0) : metrics::Value::absent());
     }
     runtime->series.back().append(out, 0, row);
   }
@@ -254,7 +271,8 @@ std::string Scraper::scrape(metrics::Format format) {
   for (std::size_t i = 0; i < probes_.size(); ++i) {
     write_probe(out, i, format, results_[i]);
   }
-  write_judgements(out, format);
+  write_saturation(out, format);
+  write_conditions(out, format);
   write_self(out, format);
   metrics::append_end(out, format);
   last_size_ = out.size();

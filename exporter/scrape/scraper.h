@@ -85,10 +85,15 @@ class Scraper final : public targets::TargetObserver {
   static bool shows(const std::unique_ptr<Runtime>& runtime) {
     return runtime && runtime->target->state != targets::Target::State::resting;
   }
+  /// Whether there is something to judge: of a target that has ended only the counters' last values matter.
+  static bool is_judged(const std::unique_ptr<Runtime>& runtime) {
+    return runtime && runtime->target->state == targets::Target::State::live;
+  }
 
   void build_series(Runtime& runtime) const;
   void write_probe(std::string& out, std::size_t number, metrics::Format format, CollectorResult& result);
-  void write_judgements(std::string& out, metrics::Format format);
+  void write_saturation(std::string& out, metrics::Format format);
+  void write_conditions(std::string& out, metrics::Format format);
   void write_self(std::string& out, metrics::Format format);
   void release(bool scraped, targets::Time now);
   /// Brings what the kernel has kept from the programs up to date.
@@ -97,6 +102,8 @@ class Scraper final : public targets::TargetObserver {
   [[nodiscard]] TargetSummary summarize(const Runtime& runtime) const;
   [[nodiscard]] TableRow row(const Runtime& runtime) const;
   [[nodiscard]] const Runtime* find(std::string_view id) const;
+  /// NaN if nothing can be said.
+  static double saturation_of(const Runtime& runtime);
   static double sort_value(const Runtime& runtime, SortKey key);
   [[nodiscard]] std::string window_text() const;
 

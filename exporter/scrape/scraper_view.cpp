@@ -4,10 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "scrape/scraper.h"
 
 namespace tacho::scrape {
+
+double Scraper::saturation_of(const Runtime& runtime) {
+  const auto estimate = runtime.saturation.estimate();
+  return estimate ? estimate->ratio : std::numeric_limits<double>::quiet_NaN();
+}
 
 TargetSummary Scraper::summarize(const Runtime& runtime) const {
   const targets::DesiredTarget& wanted = runtime.target->wanted;
@@ -21,16 +27,11 @@ TargetSummary Scraper::summarize(const Runtime& runtime) const {
   summary.request_rate = runtime.conditions.request_rate();
   summary.observed_rps = runtime.window.observed_rps();
   summary.poll_mean = runtime.window.poll_mean();
-  summary.saturation = runtime.saturation.ratio();
+  summary.saturation = saturation_of(runtime);
   for (const auto& probe : probes_) {
     probe->summarize(runtime.target->ref.index, summary.counts);
   }
-  const auto conditions = runtime.conditions.evaluate(runtime.window.few_samples());
-  for (std::size_t i = 0; i < conditions.size(); ++i) {
-    if (conditions.at(i)) {
-      summary.conditions.push_back(condition_name(static_cast<Condition>(i)));
-    }
-  }
+  summary.conditions = holding(runtime.conditions.evaluate(runtime.window.few_samples()));
   return summary;
 }
 
@@ -56,13 +57,13 @@ double Scraper::sort_value(const Runtime& runtime, SortKey key) {
     case SortKey::p99:
       return runtime.history.recent().p99;
     case SortKey::saturation:
-      return runtime.saturation.ratio();
+      return saturation_of(runtime);
     case SortKey::queue:
       return runtime.history.recent().queue_share;
     case SortKey::idle:
       return runtime.history.recent().idle_share;
     case SortKey::conditions:
-      return static_cast<double>(std::ranges::count(runtime.conditions.evaluate(runtime.window.few_samples()), true));
+      return static_cast<double>(holding(runtime.conditions.evaluate(runtime.window.few_samples())).size());
   }
   return 0;
 }

@@ -65,7 +65,8 @@ std::vector<std::pair<std::string_view, std::uint64_t>> losses(const kernel::Bpf
 std::uint64_t lost_events(const kernel::BpfObject& object) {
   std::uint64_t sum = 0;
   for (const auto& [reason, events] : losses(object)) {
-    sum += events;
+    // A peer beyond max_peers is counted as another: nothing is lost.
+    sum += reason == kReasons[TACHO_LOST_PEER_OVERFLOW] ? 0 : events;
   }
   return sum;
 }

@@ -48,7 +48,7 @@ std::vector<prometheus::MetricFamily> program_metrics(const ReloadState& reload)
 /// Events lost by an object so far, by reason; empty if they cannot be read.
 std::vector<std::pair<std::string_view, std::uint64_t>> losses(const kernel::BpfObject& object);
 
-/// Events lost by an object so far, whatever the reason.
+/// Events that an object could not count so far, whatever the reason; a peer that is counted under `other` is none.
 std::uint64_t lost_events(const kernel::BpfObject& object);
 
 }  // namespace tacho::scrape

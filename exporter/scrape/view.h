@@ -26,7 +26,7 @@ struct TargetSummary {
   double request_rate = 0;  ///< per second
   double observed_rps = 0;  ///< sends per second
   double poll_mean = 0;     ///< seconds
-  double saturation = 0;    ///< 0 … 1, over the window
+  double saturation = 0;    ///< 0 … 1, over the window; NaN: nothing can be said
   probes::Summary counts;
   std::vector<std::string_view> conditions;  ///< that hold
 };

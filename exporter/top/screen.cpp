@@ -145,7 +145,7 @@ void Screen::draw(const Shown& shown, const Choice& choice, const Trends& trends
     first_ = std::max(first_, shown.selected + 1 - std::min(shown.selected + 1, room()));
     for (std::size_t i = first_; i < std::min(rows, first_ + room()); ++i) {
       const Row& row = shown.frame->rows[i];
-      const bool serious = !row.conditions.empty() && row.conditions != "few_samples";
+      const bool serious = is_doubtful(row.conditions);
       put(kFirstRow + static_cast<int>(i - first_), lines[i + 1],
           (serious ? attr_t{COLOR_PAIR(kWarning)} : A_NORMAL) |
               (i == shown.selected ? A_BOLD | A_UNDERLINE : A_NORMAL));

@@ -7,8 +7,10 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <ranges>
 
 #include "base/utf8.h"
+#include "scrape/condition_table.h"
 
 namespace tacho::top {
 namespace {
@@ -208,6 +210,14 @@ std::string format_time(double seconds) {
 
 std::string format_share(double share) {
   return std::isnan(share) ? std::string(kUnknown) : fmt::format("{:.0f} %", share * 100);
+}
+
+bool is_doubtful(std::string_view conditions) {
+  return std::ranges::any_of(conditions | std::views::split(' '), [](const auto word) {
+    const std::string_view condition(word.begin(), word.end());
+    return scrape::invalidates(condition, "tacho_requests_total") ||
+           scrape::invalidates(condition, "tacho_saturation_ratio");
+  });
 }
 
 std::string sparkline(std::span<const double> points, std::size_t width) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scrape/view.h"
@@ -22,6 +23,9 @@ std::string format_rate(double value);
 /// "850 µs", "1.25 ms", "12.3 s".
 std::string format_time(double seconds);
 std::string format_share(double share);
+
+/// Whether one of these conditions, separated by spaces, judges what the table shows first: requests, saturation.
+bool is_doubtful(std::string_view conditions);
 
 /// Points as ▁▂▃▄▅▆▇█, the latest at the right, relative to the highest.
 std::string sparkline(std::span<const double> points, std::size_t width);

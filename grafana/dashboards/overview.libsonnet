@@ -1,4 +1,5 @@
 // All targets of a cluster: who is busy, who is slow, who is near the limit, and who changed.
+local conditions = import '../lib/conditions.libsonnet';
 local dashboard = import '../lib/dashboard.libsonnet';
 local panels = import '../lib/panels.libsonnet';
 local signals = import '../lib/signals.libsonnet';
@@ -9,6 +10,16 @@ local identity = 'instance, namespace, pod, container, target';
 local total = signals.new(selection, '');
 local each = signals.new(selection, identity);
 local legend = '{{target}} {{pod}} {{instance}}';
+// What the table of targets shows; a condition about anything else is no reason to doubt it.
+local shown = [
+  'tacho_requests_total',
+  'tacho_request_duration_seconds',
+  'tacho_request_queue_seconds',
+  'tacho_saturation_ratio',
+  'tacho_requests_in_flight',
+  'tacho_requests_unanswered_total',
+];
+local doubted = conditions.matcher(shown);
 local top(expr) = 'topk(10, %s)' % expr;
 
 // The same expression at the beginning of the comparison.
@@ -49,11 +60,11 @@ local headline = {
     }),
     panels.stat({
       title: 'Targets with conditions',
-      shows: 'Targets of which a series may not mean what it says; the dashboard Target names the condition.',
-      beware: 'as an alarm: a target without traffic has too few samples, which is one of the conditions.',
+      shows: 'Targets of which a series of this dashboard does not mean what it says; the dashboard Target names the condition. %s.' % conditions.explained(shown),
+      beware: 'as an alarm: a loss of events is told of every target of its node.',
       unit: 'short',
       steps: [['green', null], ['yellow', 1]],
-      queries: [panels.query('count(max by (%s) (tacho_target_condition{%s}) == 1) or vector(0)' % [identity, selection], 'conditions')],
+      queries: [panels.query('count(max by (%s) (tacho_target_condition{%s, %s}) == 1) or vector(0)' % [identity, selection, doubted], 'conditions')],
     }),
     panels.stat({
       title: 'Exporters that do not answer',
@@ -84,7 +95,7 @@ local table = {
         panels.row(each.saturation),
         panels.row(each.gauge('tacho_requests_in_flight')),
         panels.row(each.rate('tacho_requests_unanswered_total')),
-        panels.row(each.gauge('tacho_target_condition')),
+        panels.row(each.gauge('tacho_target_condition', doubted)),
       ],
       columns: [
         {
@@ -127,7 +138,7 @@ local busiest = {
     panels.timeseries({
       title: 'Busiest targets',
       shows: 'Requests answered per second, of the ten busiest targets at each moment.',
-      beware: 'under HTTP/2 and pipelining (condition multiplexed), where fewer turns are seen than requests made.',
+      beware: 'where a condition holds. %s.' % conditions.explained(['tacho_requests_total']),
       unit: 'reqps',
       queries: [panels.query(top(each.requests), legend)],
     }),
@@ -141,7 +152,7 @@ local busiest = {
     panels.timeseries({
       title: 'Most saturated targets',
       shows: 'tacho_saturation_ratio: the larger one of the share of its CPUs that the target runs on, and of the utilisation at which an M/M/1 queue is as long as the queue of its requests that are not read yet. 0 is idle, 1 is saturated.',
-      beware: 'for requests that queue inside of the server (the condition multiplexed, or a server that reads before it can work), and where CPUs are busy with something else than requests.',
+      beware: 'for requests that queue inside of the server (one that reads before it can work), where CPUs are busy with something else than requests, and below what it shows where a condition holds. %s.' % conditions.explained(['tacho_saturation_ratio']),
       unit: 'percentunit',
       max: 1,
       queries: [panels.query(top(each.saturation), legend)],

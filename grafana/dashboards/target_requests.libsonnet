@@ -1,4 +1,5 @@
 // Rows of the dashboard Target that are about requests, connections and dependencies (probe socket).
+local conditions = import '../lib/conditions.libsonnet';
 local panels = import '../lib/panels.libsonnet';
 local signals = import '../lib/signals.libsonnet';
 
@@ -43,7 +44,7 @@ function(selection)
       panels.timeseries({
         title: 'Saturation',
         shows: 'tacho_saturation_ratio: the larger one of the share of its CPUs that the target runs on, and of the utilisation at which an M/M/1 queue is as long as the queue of its requests that are not read yet. 0 is idle, 1 is saturated.',
-        beware: 'for requests that queue inside of the server (the condition multiplexed, or a server that reads before it can work), and where CPUs are busy with something else than requests.',
+        beware: 'for requests that queue inside of the server (one that reads before it can work), where CPUs are busy with something else than requests, and below what it shows where a condition holds. %s.' % conditions.explained(['tacho_saturation_ratio']),
         unit: 'percentunit',
         max: 1,
         queries: [panels.query(s.saturation, 'saturation')],

@@ -1,4 +1,5 @@
 // Rows of the dashboard Target that are about idleness (probe poll), the rhythm of operations, and what to doubt.
+local conditions = import '../lib/conditions.libsonnet';
 local panels = import '../lib/panels.libsonnet';
 local signals = import '../lib/signals.libsonnet';
 
@@ -80,7 +81,7 @@ function(selection)
     panels: [
       panels.timeline({
         title: 'Conditions',
-        shows: 'When a series of the target may not mean what it says. multiplexed: requests are under-counted; busy_polling: poll durations are no slack; few_samples: too few operations for rate and variance; no_poll: served without polling calls; lost_events: a probe has lost events.',
+        shows: 'When a series of the target may not mean what it says. %s.' % conditions.explained(),
         beware: 'to the second: conditions are judged over the window of the configuration.',
         unit: 'none',
         states: [[0, 'no', 'transparent'], [1, 'yes', 'orange']],

@@ -1,6 +1,9 @@
 // Alerts; each has a section of its name in deploy/prometheus/runbook.md.
+local conditions = import '../lib/conditions.libsonnet';
+
 {
   local config = $._config { runbookUrl: null },  // its %s is not for these texts
+  local without(families) = conditions.without(families, '%(selector)s'),
 
   local alert(name, severity, wait, expr, summary, description) = {
     alert: name,
@@ -36,7 +39,8 @@
         instance_target:tacho_request_queue_per_duration:ratio_rate5m{%(selector)s} > %(queueShare)g
         and instance_target:tacho_request_duration_seconds:mean5m{%(selector)s} > %(minimumSeconds)g
         and instance_target:tacho_requests:rate5m{%(selector)s} > %(minimumRate)g
-      |||,
+      |||
+      + without(['tacho_request_queue_seconds', 'tacho_request_duration_seconds']),
       'Requests wait longer than they are worked on.',
       'Requests to ' + target + ' spend {{ $value | humanizePercentage }} of their time waiting to be read.',
     ),
@@ -51,7 +55,8 @@
         ) > %(regressionFactor)g
         and instance_target:tacho_request_duration_seconds:p99_rate5m{%(selector)s} > %(minimumSeconds)g
         and instance_target:tacho_requests:rate5m{%(selector)s} > %(minimumRate)g
-      |||,
+      |||
+      + without(['tacho_request_duration_seconds']),
       'The slowest requests are much slower than a day ago.',
       'The 99th percentile of the duration of ' + target + ' is {{ $value | humanize }} times what it was a day ago.',
     ),
@@ -62,7 +67,8 @@
       |||
         instance_target:tacho_requests_unanswered_per_requests:ratio_rate5m{%(selector)s} > %(unansweredShare)g
         and instance_target:tacho_requests:rate5m{%(selector)s} + rate(tacho_requests_unanswered_total{%(selector)s}[5m]) > %(minimumRate)g
-      |||,
+      |||
+      + without(['tacho_requests_unanswered_total', 'tacho_requests_total']),
       'Connections end with a request unanswered.',
       '{{ $value | humanizePercentage }} of the requests to ' + target + ' end without a reply.',
     ),

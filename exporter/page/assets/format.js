@@ -52,7 +52,7 @@ export function labelText(row) {
 export const CONDITIONS = {
   multiplexed: "Connections carry several requests at a time (pipelining, HTTP/2): requests are under-counted.",
   busy_polling: "Most polls do not wait: time spent in them is not idle time.",
-  few_samples: "Too few operations for the rate of sends and the variance of intervals to be steady.",
-  no_poll: "Requests are served without polling calls: nothing can be said about idleness.",
+  few_samples: "Too few sends for their rate and for the variance of intervals; nothing else is meant.",
+  no_poll: "Requests are served without polling calls: nothing is said about idleness.",
   lost_events: "A probe has lost events: counts may be too low.",
 };

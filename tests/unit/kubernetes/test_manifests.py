@@ -160,10 +160,15 @@ def test_annotations_name_port_and_path():
     assert annotations["prometheus.io/port"] == str(port["containerPort"])
 
 
-def test_rules_are_those_of_the_repository(tmp_path):
+def test_generated_files_are_fresh(tmp_path):
     run([kustomize.ROOT / "generate", tmp_path])
-    place = pathlib.Path("deploy/kubernetes/overlays/prometheus-operator/prometheus-rules.yaml")
-    assert (tmp_path / place).read_text() == (REPOSITORY / place).read_text(), "run deploy/kubernetes/generate"
+    files = [file.relative_to(tmp_path) for file in tmp_path.rglob("*") if file.is_file()]
+    assert len(files) >= 4
+    for file in files:
+        assert (tmp_path / file).read_text() == (REPOSITORY / file).read_text(), "run deploy/kubernetes/generate"
+
+
+def test_rules_are_those_of_the_repository():
     rules = [thing for thing in objects_of("overlays/prometheus-operator") if thing["kind"] == "PrometheusRule"]
     for rule in rules:
         file = REPOSITORY / "deploy" / "prometheus" / f"{rule['metadata']['name']}.yaml"

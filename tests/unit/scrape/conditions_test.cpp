@@ -1,11 +1,15 @@
 #include "scrape/conditions.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <functional>
 #include <set>
 #include <string>
 
 #include "config/labels.h"
+#include "probes/registry.h"
+#include "scrape/saturation.h"
 
 using tacho::probes::ConditionCounters;
 using namespace tacho::scrape;
@@ -15,19 +19,30 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
+using Names = std::set<std::string>;
+
 /// Names of the conditions that hold.
-std::set<std::string> holding(const ConditionWatch& watch, bool few_samples = false) {
-  const auto on = watch.evaluate(few_samples);
-  std::set<std::string> names;
-  for (std::size_t i = 0; i < on.size(); ++i) {
-    if (on.at(i)) {
-      names.insert(std::string(condition_name(static_cast<Condition>(i))));
+Names holding(const ConditionWatch& watch, bool few_samples = false) {
+  const auto names = tacho::scrape::holding(watch.evaluate(few_samples));
+  return {names.begin(), names.end()};
+}
+
+/// Names of the conditions that can be seen.
+Names seen(const ConditionWatch& watch) {
+  const Conditions conditions = watch.evaluate(false);
+  Names names;
+  for (std::size_t i = 0; i < conditions.size(); ++i) {
+    if (conditions.at(i)) {
+      names.emplace(condition_table()[i].name);
     }
   }
   return names;
 }
 
-using Names = std::set<std::string>;
+/// Counters of both probes.
+ConditionCounters counters(const ConditionCounters::Turns& turns, const ConditionCounters::Polls& polls = {}) {
+  return {.turns = turns, .polls = polls};
+}
 
 /// What holds when the counters come to be these within a second, having been 0.
 Names after(const ConditionCounters& counters, const Losses& losses = {}) {
@@ -42,42 +57,43 @@ Names after(const ConditionCounters& counters, const Losses& losses = {}) {
 TEST_CASE("nothing is said of a target that has not been watched for a while") {
   ConditionWatch watch(10s);
   CHECK(holding(watch).empty());
-  CHECK(holding(watch, true) == Names{"few_samples"});
+  CHECK(holding(watch, true).empty());
+  CHECK(seen(watch).empty());
   CHECK(watch.request_rate() == 0);
-  watch.push(0, {.requests = 100, .overlapped = 100}, {.lost = 7});
+  watch.push(0, counters({.requests = 100, .overlapped = 100}), {.lost = 7});
   CHECK(holding(watch).empty());
   CHECK(watch.request_rate() == 0);
 }
 
 TEST_CASE("a healthy target has no condition, an idle one neither") {
-  CHECK(after({.requests = 1'000, .poll_calls = 1'000, .poll_nonblocking = 100}).empty());
-  CHECK(after({}).empty());
+  CHECK(after(counters({.requests = 1'000}, {.calls = 1'000, .nonblocking = 100})).empty());
+  CHECK(after(counters({})).empty());
 }
 
 TEST_CASE("requests that overlap make a target multiplexed above a tenth of them") {
-  CHECK(after({.requests = 1'000, .overlapped = 100, .poll_calls = 1}).empty());
-  CHECK(after({.requests = 1'000, .overlapped = 101, .poll_calls = 1}) == Names{"multiplexed"});
-  CHECK(after({.overlapped = 5}).empty());  // none answered: nothing to judge
+  CHECK(after(counters({.requests = 1'000, .overlapped = 100}, {.calls = 1})).empty());
+  CHECK(after(counters({.requests = 1'000, .overlapped = 101}, {.calls = 1})) == Names{"multiplexed"});
+  CHECK(after(counters({.overlapped = 5})).empty());  // none answered: nothing to judge
 }
 
 TEST_CASE("several requests in one read make a target multiplexed above a tenth of those looked at") {
-  CHECK(after({.requests = 1'000, .sampled = 100, .repeated = 10, .poll_calls = 1}).empty());
-  CHECK(after({.requests = 1'000, .sampled = 100, .repeated = 11, .poll_calls = 1}) == Names{"multiplexed"});
+  CHECK(after(counters({.requests = 1'000, .sampled = 100, .repeated = 10}, {.calls = 1})).empty());
+  CHECK(after(counters({.requests = 1'000, .sampled = 100, .repeated = 11}, {.calls = 1})) == Names{"multiplexed"});
 }
 
 TEST_CASE("polls that do not wait make a target busy polling above half of them") {
-  CHECK(after({.poll_calls = 10, .poll_nonblocking = 5}).empty());
-  CHECK(after({.poll_calls = 10, .poll_nonblocking = 6}) == Names{"busy_polling"});
+  CHECK(after(counters({}, {.calls = 10, .nonblocking = 5})).empty());
+  CHECK(after(counters({}, {.calls = 10, .nonblocking = 6})) == Names{"busy_polling"});
 }
 
 TEST_CASE("requests without polls say that there is no poll to judge by") {
-  CHECK(after({.requests = 1}) == Names{"no_poll"});
-  CHECK(after({.requests = 1, .poll_calls = 1}).empty());
+  CHECK(after(counters({.requests = 1})) == Names{"no_poll"});
+  CHECK(after(counters({.requests = 1}, {.calls = 1})).empty());
 }
 
 TEST_CASE("any lost event is told while it is in the window") {
-  CHECK(after({}, {.lost = 1}) == Names{"lost_events"});
-  CHECK(after({}, {.lost = 1, .requests = 1'000'000}) == Names{"lost_events"});
+  CHECK(after(counters({}), {.lost = 1}) == Names{"lost_events"});
+  CHECK(after(counters({}), {.lost = 1, .requests = 1'000'000}) == Names{"lost_events"});
   ConditionWatch watch(2s);
   watch.push(0, {}, {});
   watch.push(kSecond, {}, {.lost = 1});
@@ -96,15 +112,16 @@ TEST_CASE("events that the kernel kept from the programs are told above a thousa
 
 TEST_CASE("only what happened within the window counts") {
   ConditionWatch watch(10s);
-  ConditionCounters counters;
-  watch.push(0, counters, {});
-  counters = {.requests = 1'000, .overlapped = 1'000};  // long ago
-  watch.push(kSecond, counters, {});
+  ConditionCounters::Turns turns;
+  ConditionCounters::Polls polls;
+  watch.push(0, counters(turns, polls), {});
+  turns = {.requests = 1'000, .overlapped = 1'000};  // long ago
+  watch.push(kSecond, counters(turns, polls), {});
   CHECK(holding(watch) == Names{"multiplexed", "no_poll"});
   for (int second = 2; second <= 11; ++second) {
-    counters.requests += 50;
-    counters.poll_calls += 50;
-    watch.push(second * kSecond, counters, {});
+    turns.requests += 50;
+    polls.calls += 50;
+    watch.push(second * kSecond, counters(turns, polls), {});
   }
   CHECK(holding(watch).empty());
   CHECK(watch.request_rate() == Approx(50));
@@ -112,20 +129,36 @@ TEST_CASE("only what happened within the window counts") {
 
 TEST_CASE("the rate is that of the window, however the samples are spaced") {
   ConditionWatch watch(10s);
-  watch.push(0, {.requests = 0}, {});
-  watch.push(kSecond / 2, {.requests = 100}, {});
+  watch.push(0, counters({.requests = 0}), {});
+  watch.push(kSecond / 2, counters({.requests = 100}), {});
   CHECK(watch.request_rate() == Approx(200));
-  watch.push(4 * kSecond, {.requests = 100}, {});
+  watch.push(4 * kSecond, counters({.requests = 100}), {});
   CHECK(watch.request_rate() == Approx(25));
-  watch.push(60 * kSecond, {.requests = 660}, {});  // after a pause of the sampler
+  watch.push(60 * kSecond, counters({.requests = 660}), {});  // after a pause of the sampler
   CHECK(watch.request_rate() == Approx(10));
 }
 
 TEST_CASE("two samples at the same time give no rate") {
   ConditionWatch watch(10s);
-  watch.push(kSecond, {.requests = 0}, {});
-  watch.push(kSecond, {.requests = 9}, {});
+  watch.push(kSecond, counters({.requests = 0}), {});
+  watch.push(kSecond, counters({.requests = 9}), {});
   CHECK(watch.request_rate() == 0);
+}
+
+TEST_CASE("a condition is told only where its probes see") {
+  const auto seen_with = [](const ConditionCounters& counters) {
+    ConditionWatch watch(10s);
+    watch.push(0, {}, {});
+    watch.push(kSecond, counters, {});
+    return seen(watch);
+  };
+  const ConditionCounters::Turns busy{.requests = 1'000};
+  CHECK(seen_with(counters(busy)) == Names{"multiplexed", "busy_polling", "few_samples", "no_poll", "lost_events"});
+  // The poll probe is off, as in a sidecar: that a server does not poll cannot be known.
+  CHECK(seen_with({.turns = busy, .polls = {}}) == Names{"multiplexed", "few_samples", "lost_events"});
+  CHECK(seen_with({.turns = {}, .polls = ConditionCounters::Polls{.calls = 9}}) ==
+        Names{"busy_polling", "lost_events"});
+  CHECK(seen_with({}) == Names{"lost_events"});
 }
 
 TEST_CASE("every condition has a name in the family, and the family's label is reserved") {
@@ -137,6 +170,42 @@ TEST_CASE("every condition has a name in the family, and the family's label is r
     const auto name = condition_name(static_cast<Condition>(i));
     CHECK(name == families[0].values[i]);
     INFO("the help does not explain " << name);
-    CHECK(families[0].help.find(std::string(name) + ":") != std::string_view::npos);
+    CHECK(families[0].help.find(std::string(name) + ": ") != std::string_view::npos);
+    for (const std::string_view family : entry(static_cast<Condition>(i)).invalidates) {
+      CHECK(families[0].help.find(family) != std::string_view::npos);
+    }
+  }
+}
+
+TEST_CASE("every condition names families of targets, sorted, each once") {
+  std::set<std::string_view> known;
+  for (const auto& probe : tacho::probes::registry()) {
+    for (const auto& family : probe.families()) {
+      known.insert(family.name);
+    }
+  }
+  for (const auto& family : saturation_families()) {
+    known.insert(family.name);
+  }
+  for (const ConditionEntry& condition : condition_table()) {
+    CAPTURE(condition.name);
+    CHECK_FALSE(condition.invalidates.empty());
+    CHECK(std::ranges::adjacent_find(condition.invalidates, std::greater_equal<>{}) == condition.invalidates.end());
+    for (const std::string_view family : condition.invalidates) {
+      CAPTURE(family);
+      CHECK(known.contains(family));
+      CHECK(invalidates(condition.name, family));
+    }
+    CHECK_FALSE(invalidates(condition.name, "tacho_build_info"));
+  }
+  CHECK_FALSE(invalidates("nothing", "tacho_requests_total"));
+}
+
+TEST_CASE("what says nothing about saturation does not judge it") {
+  for (const std::string_view condition : {"busy_polling", "few_samples", "no_poll"}) {
+    CHECK_FALSE(invalidates(condition, "tacho_saturation_ratio"));
+  }
+  for (const std::string_view condition : {"multiplexed", "lost_events"}) {
+    CHECK(invalidates(condition, "tacho_saturation_ratio"));
   }
 }

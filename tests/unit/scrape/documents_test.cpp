@@ -10,12 +10,14 @@
 
 #include "probes/registry.h"
 #include "scrape/conditions.h"
+#include "scrape/saturation.h"
 #include "scrape/self_families.h"
 
 namespace scrape = tacho::scrape;
 
 namespace {
 
+const std::filesystem::path kConditions = std::filesystem::path(TACHO_SOURCE_DIR) / "grafana/conditions.json";
 const std::filesystem::path kFile = std::filesystem::path(TACHO_SOURCE_DIR) / "exporter/METRICS.md";
 
 std::string contents(const std::filesystem::path& path) {
@@ -34,6 +36,23 @@ TEST_CASE("exporter/METRICS.md is what the descriptors say") {
   CHECK(contents(kFile) == scrape::metrics_document());
 }
 
+TEST_CASE("grafana/conditions.json is the table of conditions") {
+  if (std::getenv("TACHO_UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(kConditions) << scrape::conditions_json();
+  }
+  INFO(kConditions << " is stale: run `TACHO_UPDATE_GOLDEN=1 unit_scrape`, grafana/generate and "
+                   << "deploy/kubernetes/generate, and look at the difference");
+  CHECK(contents(kConditions) == scrape::conditions_json());
+}
+
+TEST_CASE("the page explains every condition") {
+  const std::string script = contents(std::filesystem::path(TACHO_SOURCE_DIR) / "exporter/page/assets/format.js");
+  for (const scrape::ConditionEntry& condition : scrape::condition_table()) {
+    CAPTURE(condition.name);
+    CHECK(script.find("\n  " + std::string(condition.name) + ": \"") != std::string::npos);
+  }
+}
+
 TEST_CASE("every family is in the document, once, under names that are used once") {
   const std::string text = scrape::metrics_document();
   std::set<std::string_view> names;
@@ -50,6 +69,9 @@ TEST_CASE("every family is in the document, once, under names that are used once
     for (const auto& family : probe.families()) {
       check(family.name);
     }
+  }
+  for (const auto& family : scrape::saturation_families()) {
+    check(family.name);
   }
   for (const auto& family : scrape::condition_families()) {
     check(family.name);

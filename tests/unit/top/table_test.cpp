@@ -116,3 +116,12 @@ TEST_CASE("trends go on from frame to frame and begin anew with another tacho") 
   trends.follow(frame);
   CHECK(trends.of("web").size() == 1);
 }
+
+TEST_CASE("a row is doubtful for what it shows, not for what it does not") {
+  CHECK_FALSE(is_doubtful(""));
+  CHECK_FALSE(is_doubtful("few_samples"));
+  CHECK_FALSE(is_doubtful("few_samples no_poll busy_polling"));
+  CHECK_FALSE(is_doubtful("unheard_of"));
+  CHECK(is_doubtful("multiplexed"));
+  CHECK(is_doubtful("few_samples lost_events"));
+}

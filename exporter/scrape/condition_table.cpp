@@ -1,0 +1,68 @@
+#include "scrape/condition_table.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+namespace tacho::scrape {
+namespace {
+
+using Names = std::string_view;
+
+constexpr std::array kMultiplexed{Names{"tacho_request_duration_seconds"},  Names{"tacho_request_queue_seconds"},
+                                  Names{"tacho_request_reply_seconds"},     Names{"tacho_request_service_seconds"},
+                                  Names{"tacho_requests_in_flight"},        Names{"tacho_requests_total"},
+                                  Names{"tacho_requests_unanswered_total"}, Names{"tacho_saturation_ratio"}};
+
+constexpr std::array kBusyPolling{Names{"tacho_idle_seconds_total"}, Names{"tacho_poll_duration_mean_seconds"}};
+
+constexpr std::array kFewSamples{Names{"tacho_inter_syscall_cv2"},
+                                 Names{"tacho_inter_syscall_variance_seconds_squared"}, Names{"tacho_observed_rps"}};
+
+constexpr std::array kNoPoll{Names{"tacho_idle_seconds_total"}, Names{"tacho_poll_duration_mean_seconds"},
+                             Names{"tacho_poll_waiters"}, Names{"tacho_threads"}};
+
+constexpr std::array kLostEvents{Names{"tacho_connections_active"},      Names{"tacho_connections_total"},
+                                 Names{"tacho_dependency_calls_total"},  Names{"tacho_dependency_duration_seconds"},
+                                 Names{"tacho_idle_seconds_total"},      Names{"tacho_request_duration_seconds"},
+                                 Names{"tacho_request_queue_seconds"},   Names{"tacho_request_reply_seconds"},
+                                 Names{"tacho_request_service_seconds"}, Names{"tacho_requests_in_flight"},
+                                 Names{"tacho_requests_total"},          Names{"tacho_requests_unanswered_total"},
+                                 Names{"tacho_saturation_ratio"},        Names{"tacho_socket_bytes_total"},
+                                 Names{"tacho_socket_operations_total"}, Names{"tacho_thread_state_seconds_total"}};
+
+constexpr std::array<ConditionEntry, kConditions> kTable{{
+    {"multiplexed",
+     "connections carry several requests at a time (pipelining, HTTP/2): requests are under-counted, and those that "
+     "wait inside of the target are not seen",
+     kMultiplexed},
+    {"busy_polling", "most polls do not wait: time spent in them is no slack", kBusyPolling},
+    {"few_samples", "too few sends for their rate and for the variance of intervals", kFewSamples},
+    {"no_poll", "requests are served without polling calls: nothing is said about idleness", kNoPoll},
+    {"lost_events",
+     "a probe has lost events, of whichever target, or the kernel has kept more than one from the probes for a "
+     "thousand "
+     "requests of all targets: counts may be too low",
+     kLostEvents},
+}};
+
+}  // namespace
+
+std::span<const ConditionEntry> condition_table() {
+  return kTable;
+}
+
+bool invalidates(std::string_view condition, std::string_view family) {
+  const auto found = std::ranges::find(kTable, condition, &ConditionEntry::name);
+  return found != kTable.end() && std::ranges::binary_search(found->invalidates, family);
+}
+
+std::string conditions_json() {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const ConditionEntry& condition : kTable) {
+    list.push_back({{"name", condition.name}, {"meaning", condition.meaning}, {"invalidates", condition.invalidates}});
+  }
+  return list.dump(2) + "\n";
+}
+
+}  // namespace tacho::scrape

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tacho::scrape {
+
+/// Why a series of a target may not mean what it says, in the order of the table.
+enum class Condition : std::uint8_t { multiplexed, busy_polling, few_samples, no_poll, lost_events };
+inline constexpr std::size_t kConditions = 5;
+
+/// A condition judges the families that it names, and no other. HELP, METRICS.md, dashboards, alerts and the rules for
+/// autoscalers are made from the table.
+struct ConditionEntry {
+  std::string_view name;
+  std::string_view meaning;                       ///< ends no sentence: more may follow
+  std::span<const std::string_view> invalidates;  ///< names of families, sorted
+};
+
+std::span<const ConditionEntry> condition_table();
+
+inline const ConditionEntry& entry(Condition condition) {
+  return condition_table()[static_cast<std::size_t>(condition)];
+}
+
+/// The condition with that name judges the family; false if there is none of that name.
+bool invalidates(std::string_view condition, std::string_view family);
+
+/// The table as JSON, for the generators of dashboards, alerts and rules: grafana/conditions.json.
+std::string conditions_json();
+
+}  // namespace tacho::scrape
