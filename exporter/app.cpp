@@ -40,7 +40,8 @@ Result<targets::Paths> find_paths(const Cli& cli, const config::Config& config) 
   targets::Paths paths{.procfs = cli.procfs,
                        .cgroupfs = cli.cgroupfs,
                        .cgroup_v1 = false,
-                       .names = {.log = cli.log_directory, .lib = cli.lib_directory}};
+                       .names = {.log = cli.log_directory, .lib = cli.lib_directory},
+                       .node = cli.node};
   auto rules = targets::TargetRules::compile(config);
   if (!rules) {
     return std::unexpected(rules.error());

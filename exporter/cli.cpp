@@ -175,6 +175,9 @@ std::variant<Cli, ExitNow> parse_cli(std::span<const char* const> arguments) {
       ->capture_default_str();
   app.add_option("--btf.path", cli.btf_file, "BTF of the running kernel; none: /sys/kernel/btf/vmlinux")
       ->type_name("FILE");
+  app.add_option("--node.name", cli.node, "What Kubernetes calls this machine, for tacho_target_info")
+      ->type_name("NAME")
+      ->envname("NODE_NAME");
   for (const auto& [name, command, help] : kCommands) {
     auto* subcommand = app.add_subcommand(std::string(name), std::string(help));
     subcommand->set_help_flag();  // --help after a command falls through to the program's

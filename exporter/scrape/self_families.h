@@ -25,8 +25,10 @@ inline constexpr std::array kSelfFamilies{
     SelfFamily{"tacho_targets", metrics::Type::gauge, "", "Targets that are watched now."},
     SelfFamily{"tacho_targets_overflowed_total", metrics::Type::counter, "",
                "Targets that found no place (limits.max_targets) and are counted in target \"other\"."},
-    SelfFamily{"tacho_target_info", metrics::Type::gauge, "target,cgroup,container_id,runtime,pod_uid,unit",
-               "1; what is known about a target."},
+    SelfFamily{"tacho_target_info", metrics::Type::gauge,
+               "target,cgroup,container_id,runtime,image,compose_project,compose_service,pod_uid,workload,"
+               "workload_kind,node,unit,user,machine",
+               "1; what is known about a target; a label that has nothing to say is left out."},
     SelfFamily{"tacho_probe_attached", metrics::Type::gauge, "probe,hook,method",
                "1 if the hook is attached, by this method; 0 with method \"none\" if no method works."},
     SelfFamily{"tacho_probe_run_seconds_total", metrics::Type::counter, "probe,program",

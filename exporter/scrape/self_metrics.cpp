@@ -115,8 +115,11 @@ std::vector<prometheus::MetricFamily> target_metrics(const targets::TargetTable&
   for (const targets::Target* target : table.targets()) {
     const targets::CgroupIdentity& identity = target->wanted.identity;
     LabelPairs labels = target->wanted.labels;
-    // What is no property of the target already.
+    // What is known, and no property of the target already.
     const auto add = [&labels](std::string name, const std::string& value) {
+      if (value.empty()) {
+        return;
+      }
       for (const auto& [known, text] : labels) {
         if (known == name) {
           return;
@@ -129,6 +132,14 @@ std::vector<prometheus::MetricFamily> target_metrics(const targets::TargetTable&
     add("runtime", identity.runtime);
     add("pod_uid", identity.pod_uid);
     add("unit", identity.unit);
+    add("user", identity.user);
+    add("machine", identity.machine);
+    add("image", target->wanted.container.image);
+    add("compose_project", target->wanted.container.compose_project);
+    add("compose_service", target->wanted.container.compose_service);
+    add("workload", target->wanted.workload.name);
+    add("workload_kind", target->wanted.workload.kind);
+    add("node", target->wanted.node);
     add_sample(info, std::move(labels), 1);
   }
   return {single("tacho_targets", static_cast<double>(table.live())),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 namespace tacho::targets {
 namespace {
@@ -37,9 +38,17 @@ std::optional<std::string> pod_uid(std::string_view component) {
 struct Scope {
   std::string_view prefix;
   std::string_view runtime;
+  bool rootless = false;  ///< also made for ordinary users, below their managers
 };
 constexpr std::array kScopes{Scope{"cri-containerd-", "containerd"}, Scope{"crio-", "cri-o"},
-                             Scope{"docker-", "docker"}, Scope{"libpod-", "podman"}, Scope{"nerdctl-", "containerd"}};
+                             Scope{"docker-", "docker", true}, Scope{"libpod-", "podman", true},
+                             Scope{"nerdctl-", "containerd", true}};
+
+/// Services below which a runtime puts containers where its driver is not the kubelet's.
+constexpr std::array<std::string_view, 9> kRuntimeServices{
+    "containerd.service", "crio.service",        "docker.service",
+    "k3s-agent.service",  "k3s.service",         "kubelet.service",
+    "rke2-agent.service", "rke2-server.service", "snap.microk8s.daemon-containerd.service"};
 
 /// What the prefix of a container's cgroup ("cri-containerd") stands for; itself if it is unknown.
 std::string_view runtime_of(std::string_view prefix) {
@@ -48,55 +57,183 @@ std::string_view runtime_of(std::string_view prefix) {
   return known != kScopes.end() ? known->runtime : prefix;
 }
 
-/// The container that a path component names; `parent` is the component above it.
-std::optional<CgroupIdentity> container_of(std::string_view component, std::string_view parent) {
+bool is_digits(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// "x" of "<begin>x<end>"; empty for all others.
+std::string_view between(std::string_view text, std::string_view begin, std::string_view end) {
+  if (!text.starts_with(begin) || !text.ends_with(end) || text.size() <= begin.size() + end.size()) {
+    return {};
+  }
+  return text.substr(begin.size(), text.size() - begin.size() - end.size());
+}
+
+CgroupIdentity container(std::string_view runtime, std::string_view id) {
   CgroupIdentity found;
   found.kind = CgroupIdentity::Kind::container;
-  std::string_view name = component;
-  // cgroupfs paths under a systemd driver: "<slice>:<runtime>:<id>".
-  if (const auto colon = name.rfind(':'); colon != std::string_view::npos && colon > 0) {
-    const auto runtime_begin = name.rfind(':', colon - 1);
-    if (runtime_begin != std::string_view::npos && is_container_id(name.substr(colon + 1))) {
-      found.runtime = runtime_of(name.substr(runtime_begin + 1, colon - runtime_begin - 1));
-      found.container_id = name.substr(colon + 1);
-      found.pod_uid = pod_uid(name.substr(0, runtime_begin)).value_or("");
-      return found;
-    }
-  }
-  if (name.ends_with(".scope")) {
-    name.remove_suffix(6);
-  }
+  found.runtime = runtime;
+  found.container_id = id;
+  return found;
+}
+
+/// The container that the prefix of a component names.
+/// @param rootless only such as an ordinary user's engine makes
+std::optional<CgroupIdentity> scope_of(std::string_view name, bool rootless) {
   for (const Scope& scope : kScopes) {
-    if (name.starts_with(scope.prefix) && is_container_id(name.substr(scope.prefix.size()))) {
-      found.runtime = scope.runtime;
-      found.container_id = name.substr(scope.prefix.size());
-      return found;
+    if ((scope.rootless || !rootless) && name.starts_with(scope.prefix) &&
+        is_container_id(name.substr(scope.prefix.size()))) {
+      return container(scope.runtime, name.substr(scope.prefix.size()));
     }
-  }
-  if (is_container_id(name)) {
-    found.runtime = parent == "docker" ? "docker" : "";
-    found.container_id = name;
-    return found;
-  }
-  if (name.starts_with("lxc.payload.")) {
-    found.runtime = "lxc";
-    found.container_id = name.substr(12);
-    return found;
-  }
-  // ECS: "<32 hex>-<digits>" below /ecs/<task>.
-  if (const auto dash = name.find('-');
-      dash == 32 && is_hex(name.substr(0, 32)) && name.size() > 33 &&
-      std::ranges::all_of(name.substr(33), [](char c) { return c >= '0' && c <= '9'; })) {
-    found.runtime = "ecs";
-    found.container_id = name;
-    return found;
   }
   return std::nullopt;
 }
 
-bool is_session(std::string_view component) {
-  return component == "init.scope" || (component.starts_with("session-") && component.ends_with(".scope"));
+/// The container that a path component names; `parent` is the component above it.
+std::optional<CgroupIdentity> container_of(std::string_view component, std::string_view parent, bool rootless) {
+  std::string_view name = component;
+  if (name.ends_with(".scope")) {
+    name.remove_suffix(6);
+  }
+  if (rootless) {
+    return scope_of(name, true);
+  }
+  // cgroupfs paths under a systemd driver: "<slice>:<runtime>:<id>".
+  if (const auto colon = component.rfind(':'); colon != std::string_view::npos && colon > 0) {
+    const auto begin = component.rfind(':', colon - 1);
+    if (begin != std::string_view::npos && is_container_id(component.substr(colon + 1))) {
+      auto found = container(runtime_of(component.substr(begin + 1, colon - begin - 1)), component.substr(colon + 1));
+      found.pod_uid = pod_uid(component.substr(0, begin)).value_or("");
+      return found;
+    }
+  }
+  if (auto found = scope_of(name, false)) {
+    return found;
+  }
+  // podman's containers have a prefix: what has none beside them is a pod.
+  if (is_container_id(name) && parent != "libpod_parent") {
+    return container(parent == "docker" ? "docker" : "", name);
+  }
+  if (name.starts_with("lxc.payload.")) {
+    return container("lxc", name.substr(12));
+  }
+  // ECS: "<32 hex>-<digits>" below /ecs/<task>.
+  if (name.find('-') == 32 && is_hex(name.substr(0, 32)) && is_digits(name.substr(33))) {
+    return container("ecs", name);
+  }
+  return std::nullopt;
 }
+
+/// What systemd does itself: nobody has put a server there.
+bool is_plumbing(std::string_view component) {
+  constexpr std::array<std::string_view, 4> kUnits{".socket", ".mount", ".automount", ".swap"};
+  return component == "init.scope" ||
+         std::ranges::any_of(kUnits, [component](std::string_view unit) { return component.ends_with(unit); });
+}
+
+/// "vm-1" of "machine-vm\x2d1.scope" and "systemd-nspawn@vm-1.service" in machine.slice; empty for all others.
+std::string machine_of(std::string_view component, std::string_view parent) {
+  std::string_view escaped = between(component, "machine-", ".scope");
+  if (escaped.empty()) {
+    escaped = between(component, "systemd-nspawn@", ".service");
+  }
+  std::string name(parent == "machine.slice" ? escaped : std::string_view{});
+  for (auto at = name.find("\\x2d"); at != std::string::npos; at = name.find("\\x2d", at + 1)) {
+    name.replace(at, 4, "-");
+  }
+  return name;
+}
+
+/// Whether what is below a component has been made by a runtime of the machine.
+bool is_runtime_root(std::string_view component) {
+  constexpr std::array<std::string_view, 6> kRoots{"docker",       "machine.slice", "libpod_parent",
+                                                   "system.slice", "ecs",           "ecstasks"};
+  return component.starts_with("kubepods") || component.find("-kubepods") != std::string_view::npos ||
+         std::ranges::find(kRoots, component) != kRoots.end();
+}
+
+/// Goes down a path, component by component.
+class Walk {
+ public:
+  explicit Walk(std::string_view path) : path_(path) { best_.path = path; }
+
+  void step(std::string_view component, std::size_t end) {
+    if (auto uid = pod_uid(component)) {
+      uid_ = std::move(*uid);
+    }
+    const bool root = is_runtime_root(component);
+    auto found = zone_ == Zone::given_away || is_monitor(component)
+                     ? std::nullopt
+                     : container_of(component, parent_, zone_ == Zone::user);
+    if (found) {
+      enter_container(std::move(*found), root, end);
+    } else if (best_.kind != Kind::container) {
+      enter(component, end);
+    }
+    below_root_ = below_root_ || root;
+    parent_ = component;
+  }
+
+  CgroupIdentity result() { return std::move(best_); }
+
+ private:
+  using Kind = CgroupIdentity::Kind;
+  using Place = CgroupIdentity::Place;
+  /// Who makes cgroups where the walk has come to: root, a user's engine, root of a container, anybody else.
+  enum class Zone : std::uint8_t { host, user, inside, given_away };
+
+  void enter_container(CgroupIdentity found, bool root, std::size_t end) {
+    found.path = path_.substr(0, end);
+    found.user = best_.user;
+    found.machine = best_.machine;
+    if (found.pod_uid.empty() && zone_ != Zone::user) {
+      found.pod_uid = uid_;
+    }
+    const bool rooted = below_root_ || root || found.runtime == "lxc";
+    found.place = zone_ == Zone::user     ? Place::users
+                  : zone_ == Zone::inside ? Place::inside_container
+                  : rooted                ? Place::runtime_root
+                                          : Place::elsewhere;
+    best_ = std::move(found);
+    zone_ = zone_ == Zone::user ? Zone::given_away : Zone::inside;
+  }
+
+  void enter(std::string_view component, std::size_t end) {
+    if (std::string machine = machine_of(component, parent_); !machine.empty() && best_.machine.empty()) {
+      best_.machine = std::move(machine);
+      zone_ = Zone::inside;
+      return;
+    }
+    if (const auto user = between(component, "user@", ".service"); is_digits(user)) {
+      best_.kind = Kind::session;
+      best_.path = path_;
+      best_.unit.clear();
+      best_.user = user;
+      zone_ = zone_ == Zone::host ? Zone::user : Zone::given_away;
+    } else if (component.ends_with(".service")) {
+      best_.kind = Kind::unit;
+      best_.unit = component;
+      best_.path = path_.substr(0, end);
+      const bool runtime = std::ranges::find(kRuntimeServices, component) != kRuntimeServices.end();
+      if (zone_ == Zone::host && !runtime) {
+        zone_ = Zone::given_away;
+      }
+    } else if (best_.kind != Kind::unit && is_plumbing(component)) {
+      best_.kind = Kind::plumbing;
+      zone_ = Zone::given_away;
+    } else if (best_.kind == Kind::other && component.starts_with("session-") && component.ends_with(".scope")) {
+      best_.kind = Kind::session;
+      zone_ = Zone::given_away;
+    }
+  }
+
+  std::string_view path_;
+  std::string_view parent_;
+  CgroupIdentity best_;
+  std::string uid_;
+  Zone zone_ = Zone::host;
+  bool below_root_ = false;
+};
 
 }  // namespace
 
@@ -105,38 +242,19 @@ bool is_monitor(std::string_view component) {
 }
 
 CgroupIdentity identify(std::string_view path) {
-  CgroupIdentity best;
-  best.path = path;
   if (path == "/" || path.empty()) {
-    best.kind = CgroupIdentity::Kind::session;
-    return best;
+    CgroupIdentity root;
+    root.path = path;
+    root.kind = CgroupIdentity::Kind::session;
+    return root;
   }
-  std::string uid;
-  std::string_view parent;
-  std::size_t begin = 1;
-  while (begin <= path.size()) {
+  Walk walk(path);
+  for (std::size_t begin = 1; begin <= path.size();) {
     const std::size_t end = std::min(path.find('/', begin), path.size());
-    const std::string_view component = path.substr(begin, end - begin);
-    if (auto pod = pod_uid(component)) {
-      uid = *pod;
-    }
-    if (auto container = is_monitor(component) ? std::nullopt : container_of(component, parent)) {
-      best = *container;
-      best.path = path.substr(0, end);
-      if (best.pod_uid.empty()) {
-        best.pod_uid = uid;
-      }
-    } else if (component.ends_with(".service") && best.kind != CgroupIdentity::Kind::container) {
-      best.kind = CgroupIdentity::Kind::unit;
-      best.unit = component;
-      best.path = path.substr(0, end);
-    } else if (is_session(component) && best.kind == CgroupIdentity::Kind::other) {
-      best.kind = CgroupIdentity::Kind::session;
-    }
-    parent = component;
+    walk.step(path.substr(begin, end - begin), end);
     begin = end + 1;
   }
-  return best;
+  return walk.result();
 }
 
 }  // namespace tacho::targets

@@ -11,19 +11,33 @@ struct CgroupIdentity {
   enum class Kind : std::uint8_t {
     container,  ///< made by a container runtime for one container
     unit,       ///< a systemd service
-    session,    ///< a login session, or the root: whatever somebody runs there
+    session,    ///< a login session, a user's manager, or the root: whatever somebody runs there
+    plumbing,   ///< a manager itself (init.scope), a socket or mount unit: what systemd does for others
     other,      ///< made by hand or by something unknown
   };
+  /// Who can have made a container's cgroup; the less can, the earlier it stands here. What a runtime knows of an id is
+  /// true only of the cgroup that the runtime has made.
+  enum class Place : std::uint8_t {
+    runtime_root,      ///< below one of the runtimes' own roots: only root
+    elsewhere,         ///< below any other cgroup of the machine's (--cgroup-parent): only root
+    inside_container,  ///< below another container or machine: whoever is root there
+    users,             ///< below a user's manager: that user
+  };
   Kind kind = Kind::other;
+  Place place = Place::elsewhere;
   std::string path;          ///< of the container or unit itself: a cgroup inside one is cut off
   std::string runtime;       ///< "containerd", "cri-o", "docker", "podman", "lxc", "ecs", … or empty
   std::string container_id;  ///< 64 hex digits as a rule
   std::string pod_uid;       ///< with dashes
   std::string unit;          ///< "nginx.service"
+  std::string user;          ///< number of the user whose manager it is below
+  std::string machine;       ///< name of the machine (systemd-nspawn, libvirt) that it is in
 };
 
 /// Reads a path below the cgroup root. The shapes are those of the systemd and cgroupfs drivers of Kubernetes, of
-/// Docker, podman, nerdctl, LXC and ECS; where several match (nested containers), the last does.
+/// Docker, podman, nerdctl, LXC and ECS; where several match (nested containers), the last does. A name that looks like
+/// a container's is one only where a runtime can have made it: not in what systemd has given away to a service, and
+/// below a user's manager only if that user's rootless engine makes such names.
 CgroupIdentity identify(std::string_view path);
 
 /// Whether a component of a path is that of a container's monitor, which is not the container.

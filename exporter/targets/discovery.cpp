@@ -30,6 +30,8 @@ constexpr auto kNamesPatience = 10s;
 constexpr auto kDrainLookSpacing = 1s;
 /// Between the making of a cgroup and its first process.
 constexpr auto kMovingIn = 10s;
+/// No event tells that a container was renamed.
+constexpr auto kNamesLook = 2s;
 
 }  // namespace
 
@@ -43,6 +45,7 @@ Discovery::Discovery(const kernel::BpfObject& object, Paths paths, TargetTable& 
       maps_(std::move(maps)),
       names_(paths_.names) {
   world_.own_tgid = static_cast<std::uint32_t>(::getpid());
+  world_.node = paths_.node;
 }
 
 Result<std::unique_ptr<Discovery>> Discovery::start(const config::Config& config, const kernel::BpfObject& object,
@@ -230,6 +233,9 @@ Earlier Discovery::earlier(Time now) {
       if (target->wanted.discovered && !target->wanted.identity.path.empty()) {
         earlier.cgroups.insert(target->wanted.identity.path);
       }
+      if (!target->wanted.mark.empty()) {
+        earlier.marks[target->wanted.identity.path] = target->wanted.mark;
+      }
     }
   }
   std::erase_if(born_, [now](const auto& birth) { return now - birth.second > kMovingIn; });
@@ -301,6 +307,12 @@ Time Discovery::run(Time now) {
   if (now >= next_full_look_) {
     everything_due_ = true;
     schedule(now);
+  }
+  if (now >= next_names_look_) {
+    next_names_look_ = now + kNamesLook;
+    if (names_.outdated()) {
+      schedule(now);
+    }
   }
   if (now >= next_drain_look_) {
     std::erase_if(born_, [now](const auto& birth) { return now - birth.second > kMovingIn; });

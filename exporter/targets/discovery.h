@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "config/config.h"
 #include "kernel/bpf_object.h"
+#include "targets/container_names.h"
 #include "targets/plan.h"
 #include "targets/target_maps.h"
 #include "targets/target_table.h"
@@ -28,6 +29,7 @@ struct Paths {
   std::string cgroupfs;    ///< mount of cgroup v2; empty where only `self` is selected
   bool cgroup_v1 = false;  ///< that mount is of cgroup v1
   NameSources names;
+  std::string node;  ///< what Kubernetes calls the machine; empty where it is not known
 };
 
 /// Keeps the table of targets and the kernel's look-up maps in line with the machine: a full look at the start and
@@ -89,6 +91,7 @@ class Discovery {
   World world_;
   ContainerNames names_;
   Time names_wanted_until_{};
+  Time next_names_look_{};
   std::map<std::uint32_t, std::string> known_;  // names of the targets that processes are part of
   std::map<std::string, Time> born_;            // cgroups made a moment ago: somebody may be about to move in
   std::vector<std::string> draining_;           // cgroups of targets in which nobody listens any more

@@ -18,7 +18,7 @@ Labels labels_of(const config::TargetRule& entry) {
   return labels;
 }
 
-void add_container(Labels& labels, const ContainerName& name) {
+void add_container(Labels& labels, const ContainerName& name, const CgroupIdentity& identity) {
   if (!name.namespace_.empty()) {
     labels.emplace_back("namespace", name.namespace_);
   }
@@ -26,17 +26,22 @@ void add_container(Labels& labels, const ContainerName& name) {
     labels.emplace_back("pod", name.pod);
   }
   labels.emplace_back("container", name.container);
+  if (!identity.user.empty()) {
+    labels.emplace_back("user", identity.user);
+  }
 }
 
 std::string discovered_name(const CgroupIdentity& identity, const ContainerName* name) {
+  const std::string owner = (identity.machine.empty() ? "" : identity.machine + "/") +
+                            (identity.user.empty() ? "" : "user@" + identity.user + "/");
   switch (identity.kind) {
     case CgroupIdentity::Kind::container:
       if (name == nullptr) {
-        return identity.container_id.substr(0, kShortId);
+        return owner + identity.container_id.substr(0, kShortId);
       }
-      return name->namespace_.empty() ? name->container : name->namespace_ + "/" + name->container;
+      return owner + (name->namespace_.empty() ? name->container : name->namespace_ + "/" + name->container);
     case CgroupIdentity::Kind::unit:
-      return identity.unit;
+      return owner + identity.unit;
     default:
       return identity.path;
   }

@@ -1,8 +1,10 @@
 #include "targets/listener_groups.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <set>
+#include <string_view>
 
 namespace tacho::targets {
 namespace {
@@ -73,6 +75,20 @@ bool is_server_socket(const Listener& listener) {
     default:
       return false;
   }
+}
+
+bool listens_for_others(std::uint32_t tgid, const std::map<std::uint32_t, Process>& processes) {
+  constexpr std::array<std::string_view, 7> kHelpers{"systemd",     "docker-proxy", "rootlessport", "rootlesskit",
+                                                     "slirp4netns", "pasta",        "conmon"};
+  const auto process = processes.find(tgid);
+  if (process == processes.end()) {
+    return false;
+  }
+  std::string name = base_name(process->second.executable);
+  if (name.starts_with('[') && name.ends_with(']')) {
+    name = name.substr(1, name.size() - 2);
+  }
+  return std::ranges::find(kHelpers, name) != kHelpers.end();
 }
 
 std::vector<ListenerGroup> group_listeners(const std::vector<Listener>& listeners,

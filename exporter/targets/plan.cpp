@@ -3,19 +3,15 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "targets/listener_groups.h"
+#include "targets/plan_parts.h"
 #include "targets/self.h"
+#include "targets/tell_apart.h"
 
 namespace tacho::targets {
 namespace {
 
 bool has_wildcard(const std::string& glob) {
   return glob.find_first_of("*?[") != std::string::npos;
-}
-
-std::string parent_of(const std::string& path) {
-  const auto slash = path.rfind('/');
-  return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
 }
 
 Result<void> compile_into(const std::optional<std::string>& pattern, std::vector<config::Glob>& globs) {
@@ -34,62 +30,12 @@ TargetSettings settings_of(const config::TargetRule& entry) {
   return {.ports = entry.ports, .http2 = entry.http2};
 }
 
-/// Whether somebody who listens on this is a server worth a target of its own. In units and containers a listening unix
-/// socket is enough, except for the plumbing of the system itself; elsewhere too many helpers have one.
-bool makes_target(const Listener& listener, const CgroupIdentity& identity) {
-  if (listener.kind != TACHO_LISTENER_UNIX) {
-    return is_server_socket(listener);
-  }
-  return identity.kind == CgroupIdentity::Kind::container ||
-         (identity.kind == CgroupIdentity::Kind::unit && !identity.unit.starts_with("systemd-") &&
-          !identity.unit.starts_with("dbus"));
-}
-
 /// Whether a pattern names a cgroup. The root has no name of its own: "/*" and "/**" mean what is below it.
 bool names(const config::Glob& glob, const std::string& path) {
   return path == "/" ? glob.pattern() == "/" : glob.matches(path);
 }
 
-/// What is known of the container that a cgroup is; nullptr for cgroups inside one and all others.
-const ContainerName* container_at(const CgroupIdentity& identity, const std::string& path, const World& world) {
-  if (identity.kind != CgroupIdentity::Kind::container || identity.path != path) {
-    return nullptr;
-  }
-  const auto known = world.names.find(identity.container_id);
-  return known == world.names.end() ? nullptr : &known->second;
-}
-
-/// Targets with the same labels are one: containers of a workload whose pods are not told apart, or an old and a new
-/// container of one name.
-void merge_equal(std::vector<DesiredTarget>& targets) {
-  std::map<Labels, std::size_t> first;
-  std::vector<DesiredTarget> merged;
-  for (DesiredTarget& target : targets) {
-    const auto [at, added] = first.emplace(target.labels, merged.size());
-    if (added) {
-      merged.push_back(std::move(target));
-    } else {
-      merged[at->second].cgroups.merge(target.cgroups);
-      merged[at->second].processes.merge(target.processes);
-    }
-  }
-  targets = std::move(merged);
-}
-
 }  // namespace
-
-/// Which target each cgroup belongs to.
-struct TargetRules::CgroupOwners {
-  static constexpr std::size_t kNone = ~std::size_t{0};
-  std::map<std::string, std::size_t> target;         // path → index into the targets, kNone
-  std::map<std::uint64_t, const std::string*> path;  // id → path
-  std::vector<std::size_t> rule;                     // of each target
-
-  [[nodiscard]] std::size_t of(const std::string& cgroup) const {
-    const auto found = target.find(cgroup);
-    return found == target.end() ? kNone : found->second;
-  }
-};
 
 Result<void> TargetRules::Rule::compile() {
   many = entry.container.has_value() || (entry.cgroup && has_wildcard(*entry.cgroup)) ||
@@ -201,7 +147,7 @@ void TargetRules::plan_cgroups(const World& world, std::vector<DesiredTarget>& t
         DesiredTarget target{rule.entry.name, labels_of(rule.entry), {}, {}, settings_of(rule.entry), identity};
         target.identity.path = path;
         if (container != nullptr) {
-          add_container(target.labels, *container);
+          describe(target, *container);
         } else if (rule.many && rule.entry.self && !identity.container_id.empty()) {
           target.labels.emplace_back("container_id", identity.container_id);
         } else if (rule.many) {
@@ -260,91 +206,6 @@ void TargetRules::plan_processes(const World& world, const Earlier& earlier,
   }
 }
 
-void TargetRules::plan_listeners(const World& world, const Earlier& earlier, std::vector<DesiredTarget>& targets,
-                                 CgroupOwners& owners) const {
-  std::set<std::uint32_t> taken;
-  for (const DesiredTarget& target : targets) {
-    taken.insert(target.processes.begin(), target.processes.end());
-  }
-  std::map<std::string, CgroupIdentity> found;
-  std::vector<Listener> loose;
-  for (const Listener& listener : world.listeners) {
-    const auto path = owners.path.find(listener.cgroup);
-    if (listener.tgid == world.own_tgid || taken.contains(listener.tgid)) {
-      continue;
-    }
-    // A cgroup outside our view (a cgroup namespace) is like the root: its processes are told apart by themselves.
-    const std::string where = path == owners.path.end() ? "/" : *path->second;
-    if (owners.of(where) != CgroupOwners::kNone || excluded(where)) {
-      continue;
-    }
-    CgroupIdentity identity = identify(where);
-    const ContainerName* const container = container_at(identity, identity.path, world);
-    if (!makes_target(listener, identity) || (container != nullptr && is_system_namespace(*container))) {
-      continue;
-    }
-    if (identity.kind == CgroupIdentity::Kind::session) {
-      loose.push_back(listener);
-    } else {
-      found.try_emplace(identity.path, std::move(identity));
-    }
-  }
-  std::set<std::string> draining;
-  for (const std::string& path : earlier.cgroups) {
-    if (!world.cgroups.contains(path) || found.contains(path) || owners.of(path) != CgroupOwners::kNone ||
-        excluded(path) || !earlier.inhabited(path)) {
-      continue;
-    }
-    CgroupIdentity identity = identify(path);
-    const ContainerName* const container = container_at(identity, path, world);
-    if (container == nullptr || !is_system_namespace(*container)) {
-      found.try_emplace(path, std::move(identity));
-      draining.insert(path);
-    }
-  }
-  // Every cgroup goes to the innermost one found around it (containers in containers).
-  std::map<std::string, std::set<std::uint64_t>> members;
-  for (const auto& [path, id] : world.cgroups) {
-    if (owners.of(path) != CgroupOwners::kNone) {
-      continue;
-    }
-    for (std::string at = path; at != "/"; at = parent_of(at)) {
-      if (found.contains(at)) {
-        members[at].insert(id);
-        break;
-      }
-    }
-  }
-  for (auto& [path, identity] : found) {
-    const ContainerName* const container = container_at(identity, path, world);
-    const std::string name = discovered_name(identity, container);
-    DesiredTarget target{name, {{"target", name}}, std::move(members[path]), {}, {}, identity, true, false};
-    target.drains = draining.contains(path);
-    if (container != nullptr) {
-      add_container(target.labels, *container);
-    }
-    targets.push_back(std::move(target));
-  }
-  std::map<std::string, std::size_t> groups;  // by name, among the targets
-  const auto group_called = [&targets, &groups](const std::string& name) -> DesiredTarget& {
-    const auto [at, added] = groups.emplace(name, targets.size());
-    if (added) {
-      targets.push_back({name, {{"target", name}}, {}, {}, {}, {}, true, false});
-    }
-    return targets[at->second];
-  };
-  for (ListenerGroup& group : group_listeners(loose, world.processes, earlier.processes)) {
-    taken.insert(group.processes.begin(), group.processes.end());
-    group_called(group.name).processes = std::move(group.processes);
-  }
-  // Those of before that listen no more and are still there.
-  for (const auto& [tgid, name] : earlier.processes) {
-    if (world.processes.contains(tgid) && !taken.contains(tgid)) {
-      group_called(name).processes.insert(tgid);
-    }
-  }
-}
-
 std::vector<DesiredTarget> TargetRules::plan(const World& world, const Earlier& earlier) const {
   std::vector<DesiredTarget> targets;
   CgroupOwners owners;
@@ -356,7 +217,10 @@ std::vector<DesiredTarget> TargetRules::plan(const World& world, const Earlier& 
   if (discovers_) {
     plan_listeners(world, earlier, targets, owners);
   }
+  tell_apart(targets, world, earlier.marks);
   for (DesiredTarget& target : targets) {
+    target.node = world.node;
+    target.workload = workload_of(target.container.pod, target.identity.pod_uid, world.node);
     relabel(target.labels, labels_);
   }
   merge_equal(targets);

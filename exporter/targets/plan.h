@@ -12,6 +12,7 @@
 #include "targets/cgroup_path.h"
 #include "targets/labels.h"
 #include "targets/target_settings.h"
+#include "targets/workload.h"
 #include "targets/world.h"
 
 namespace tacho::targets {
@@ -27,6 +28,10 @@ struct DesiredTarget {
   CgroupIdentity identity;  ///< of the cgroup that made it a target; path empty for processes
   bool discovered = false;  ///< nobody named it: somebody listens there, or did
   bool drains = false;      ///< discovered by its cgroup, in which nobody listens any more
+  ContainerName container = {};
+  Workload workload = {};  ///< of the container's pod
+  std::string node = {};
+  Labels mark = {};  ///< those of the labels that tell it apart from another living one
 };
 
 /// What was discovered before. It takes a listener to become a target, but not to stay one: a server that drains closes
@@ -36,6 +41,7 @@ struct Earlier {
   std::set<std::string> cgroups{};                   ///< paths
   /// Whether there is anybody in such a cgroup; asked only where nobody listens.
   std::function<bool(const std::string&)> inhabited = [](const std::string&) { return true; };
+  std::map<std::string, Labels> marks{};  ///< by path: what told targets apart from others
 };
 
 /// What a configuration says about targets, compiled once.

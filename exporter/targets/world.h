@@ -1,12 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "bpf/lib/targets.h"
-#include "targets/container_names.h"
+#include "targets/container_name.h"
 
 namespace tacho::targets {
 
@@ -24,7 +25,8 @@ struct World {
   std::map<std::uint32_t, Process> processes;    ///< by tgid; only filled where a rule or listener needs it
   std::vector<Listener> listeners;
   std::string own_cgroup;                                   ///< path of tacho's own; only where a rule needs it
-  std::map<std::string, ContainerName, std::less<>> names;  ///< of containers, by id; what is not known is not there
+  std::map<std::string, ContainerName, std::less<>> names;  ///< of containers, by path; what is not known is not there
+  std::string node;                                         ///< name of the machine in Kubernetes, where it is known
   std::uint32_t own_tgid = 0;                               ///< tacho does not discover itself
 };
 

@@ -11,7 +11,7 @@ from support.cgroup import joining
 from support.clients import exact
 from support.exposition import Samples
 from support.footprint import Footprint
-from support.node import RUNTIMES, Node, Pod
+from support.node import NODE, RUNTIMES, Node, Pod
 from support.servers import ExactServer
 from support.tacho import Tacho
 from support.waiting import wait_until
@@ -24,10 +24,10 @@ CHURN = 100
 ROUNDS = 8
 MEGABYTE = 1 << 20
 
-API = Pod("shop", "api-6d4cf56db6-x2x7k", ["init-db", "api", "metrics-proxy"])
-BATCH = Pod("batch", "job-1", ["run"], quality="besteffort")
-DATABASE = Pod("shop", "db-0", ["postgres"], quality="guaranteed")
-STATIC = Pod("kube-system", "etcd-node-1.example.org", ["etcd"], static=True)
+API = Pod("shop", "api-6d4cf56db6-x2x7k", ["init-db", "api", "metrics-proxy"], workload=("api", "Deployment"))
+BATCH = Pod("batch", "job-29383200-9xkql", ["run"], quality="besteffort", workload=("job", "CronJob"))
+DATABASE = Pod("shop", "db-0", ["postgres"], quality="guaranteed", workload=("db", "StatefulSet"))
+STATIC = Pod("kube-system", f"etcd-{NODE}", ["etcd"], static=True, workload=("etcd", "StaticPod"))
 # 198 + 21 + 8 + 64 characters: 24 of the id's are left in the link's name.
 LONG = Pod("a-namespace-of-26-letters", "p" * 190, ["c" * 8])
 PODS_OF_A_NODE = [API, BATCH, DATABASE, STATIC, LONG]
@@ -53,7 +53,7 @@ def tacho_on(cgroups, tmp_path):
 
 
 def observing(node: Node, **more) -> Tacho:
-    return Tacho({**ALL, **more}, flags=[f"--path.log={node.log}", f"--path.lib={node.log}"])
+    return Tacho({**ALL, **more}, flags=[f"--path.log={node.log}", f"--path.lib={node.log}", f"--node.name={NODE}"])
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
@@ -110,7 +110,7 @@ def test_500_pods_and_their_churn(tacho_on):
     numbers = itertools.count()
 
     def new_pods(count: int) -> list[Pod]:
-        pods = [Pod("shop", f"web-{next(numbers)}", ["app"]) for _ in range(count)]
+        pods = [Pod("shop", f"web-{next(numbers)}", ["app"], workload=("web", "StatefulSet")) for _ in range(count)]
         for pod in pods:
             node.add(pod)
         return pods

@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 from support.cgroup import Cgroup
 
+NODE = "node-1.example.org"  # what the machine is called
+
 # kubelet: a link's name is cut so that it fits into a file system (pkg/kubelet/kuberuntime/legacy.go).
 _LONGEST_LINK = 255 - len(".log")
 
@@ -68,6 +70,7 @@ class Pod:
     quality: str = "burstable"
     static: bool = False
     uid: str = ""
+    workload: tuple[str, str] = ("", "")  # name and kind, as they are to be read from the pod's name
 
     def __post_init__(self):
         self.uid = self.uid or str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.namespace}/{self.name}"))
@@ -126,12 +129,15 @@ class Node:
             self.directory(f"{self.root.path}/{self.runtime.parent}/{directory}").rmdir()
 
     def labels_of(self, pod: Pod, container: str, attempt: int = 0) -> dict[str, str]:
-        """What tacho_target_info should say of it."""
-        return {
+        """What tacho_target_info should say of it: no label without a value."""
+        workload, kind = pod.workload
+        labels = {
             "namespace": pod.namespace, "pod": pod.name, "container": container,
             "container_id": pod.id_of(container, attempt), "pod_uid": pod.uid, "runtime": self.runtime.name,
-            "cgroup": self.path_of(pod, container, attempt),
+            "cgroup": self.path_of(pod, container, attempt), "workload": workload or pod.name,
+            "workload_kind": kind or "Pod", "node": NODE,
         }  # fmt: skip
+        return {name: value for name, value in labels.items() if value}
 
     def _link(self, pod: Pod, container: str, attempt: int) -> pathlib.Path:
         name = f"{pod.name}_{pod.namespace}_{container}-{pod.id_of(container, attempt)}"

@@ -36,6 +36,8 @@ tacho::targets::TargetTable one_target() {
   Silent observer;
   tacho::targets::DesiredTarget wanted{"web", {{"target", "web"}, {"team", "edge"}}, {7}, {}, {}, {}};
   wanted.identity = tacho::targets::identify("/system.slice/docker-" + std::string(64, 'a') + ".scope");
+  wanted.container = {"", "", "web", "nginx:1.27", "shop", "front"};
+  wanted.node = "node-1";
   table.apply({wanted}, {}, observer);
   return table;
 }
@@ -120,9 +122,14 @@ TEST_CASE("a target's information has its labels and its identity, each name onc
   CHECK(label(info.metric[0], "team") == "edge");
   CHECK(label(info.metric[0], "runtime") == "docker");
   CHECK(label(info.metric[0], "container_id") == std::string(64, 'a'));
+  CHECK(label(info.metric[0], "image") == "nginx:1.27");
+  CHECK(label(info.metric[0], "compose_project") == "shop");
+  CHECK(label(info.metric[0], "compose_service") == "front");
+  CHECK(label(info.metric[0], "node") == "node-1");
   std::set<std::string> names;
   for (const auto& pair : info.metric[0].label) {
     CHECK(names.insert(pair.name).second);
+    CHECK_FALSE(pair.value.empty());
   }
   CHECK(value(family(all, "tacho_targets")) == 1);
   CHECK(value(family(all, "tacho_targets_overflowed_total")) == 0);

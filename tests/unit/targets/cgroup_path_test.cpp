@@ -41,6 +41,18 @@ std::string expand(const std::string& shape) {
   return out;
 }
 
+/// The same for paths in which these letters have a meaning of their own, too: only what stands alone between dashes,
+/// dots and slashes.
+std::string expand_ids(const std::string& path) {
+  std::string out;
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    const bool alone = i > 0 && std::string("-/").find(path[i - 1]) != std::string::npos &&
+                       (i + 1 == path.size() || std::string("./").find(path[i + 1]) != std::string::npos);
+    out += alone && path[i] == 'A' ? expand("A") : std::string(1, path[i]);
+  }
+  return out;
+}
+
 struct Container {
   const char* what;
   const char* path;  ///< of the container's own cgroup, see expand()
@@ -80,6 +92,13 @@ const std::vector<Container> kContainers{
     {"podman", "/machine.slice/libpod-A.scope", "podman", "A", ""},
     {"podman, cgroupfs", "/libpod_parent/libpod-A", "podman", "A", ""},
     {"podman, rootless", "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-A.scope", "podman", "A", ""},
+    {"podman, rootless, as a service",
+     "/user.slice/user-1000.slice/user@1000.service/app.slice/podman.service/libpod-A", "podman", "A", ""},
+    {"Docker, rootless", "/user.slice/user-1000.slice/user@1000.service/user.slice/docker-A.scope", "docker", "A", ""},
+    {"podman's pod, systemd", "/machine.slice/machine-libpod_pod_B.slice/libpod-A.scope", "podman", "A", ""},
+    {"podman's pod, cgroupfs", "/libpod_parent/B/libpod-A", "podman", "A", ""},
+    {"Docker, --cgroup-parent", "/jobs/nightly/A", "", "A", ""},
+    {"Docker, --cgroup-parent, systemd", "/jobs.slice/docker-A.scope", "docker", "A", ""},
     {"nerdctl, cgroupfs", "/default/A", "", "A", ""},
     {"nerdctl, systemd", "/system.slice/nerdctl-A.scope", "containerd", "A", ""},
     {"LXC", "/lxc.payload.web-1", "lxc", "web-1", ""},
@@ -137,6 +156,8 @@ TEST_CASE("systemd services are units, the innermost one counts, and what is bel
     const char* path;
     const char* own;
     const char* unit;
+    const char* user = "";
+    const char* machine = "";
   };
   constexpr Row rows[] = {
       {"/system.slice/nginx.service", "/system.slice/nginx.service", "nginx.service"},
@@ -144,26 +165,95 @@ TEST_CASE("systemd services are units, the innermost one counts, and what is bel
       {"/system.slice/system-getty.slice/getty@tty1.service", "/system.slice/system-getty.slice/getty@tty1.service",
        "getty@tty1.service"},
       {"/user.slice/user-1000.slice/user@1000.service/app.slice/web.service",
-       "/user.slice/user-1000.slice/user@1000.service/app.slice/web.service", "web.service"},
-      {"/user.slice/user-1000.slice/user@1000.service/init.scope", "/user.slice/user-1000.slice/user@1000.service",
-       "user@1000.service"},
+       "/user.slice/user-1000.slice/user@1000.service/app.slice/web.service", "web.service", "1000"},
+      {"/machine.slice/machine-vm\\x2d1.scope/payload/system.slice/nginx.service",
+       "/machine.slice/machine-vm\\x2d1.scope/payload/system.slice/nginx.service", "nginx.service", "", "vm-1"},
+      {"/machine.slice/systemd-nspawn@vm-2.service/payload/user.slice/user-7.slice/user@7.service/app.slice/x.service",
+       "/machine.slice/systemd-nspawn@vm-2.service/payload/user.slice/user-7.slice/user@7.service/app.slice/x.service",
+       "x.service", "7", "vm-2"},
+      // Delegated to whom it runs as, who may make any cgroup below.
+      {"/system.slice/ci.service/docker/A", "/system.slice/ci.service", "ci.service"},
+      {"/system.slice/ci.service/kubepods.slice/kubepods-podU.slice/cri-containerd-A.scope", "/system.slice/ci.service",
+       "ci.service"},
+      {"/user.slice/user-1000.slice/user@1000.service/app.slice/web.service/cri-containerd-A.scope",
+       "/user.slice/user-1000.slice/user@1000.service/app.slice/web.service", "web.service", "1000"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.path);
-    const CgroupIdentity found = identify(row.path);
+    const CgroupIdentity found = identify(expand_ids(row.path));
     CHECK(found.kind == Kind::unit);
     CHECK(found.path == row.own);
     CHECK(found.unit == row.unit);
+    CHECK(found.user == row.user);
+    CHECK(found.machine == row.machine);
     CHECK(found.container_id.empty());
   }
 }
 
 TEST_CASE("sessions, init and the root are what somebody runs there") {
-  for (const char* path : {"/", "", "/init.scope", "/user.slice/user-1000.slice/session-3.scope",
-                           "/user.slice/user-0.slice/session-c1.scope"}) {
+  for (const char* path : {"/", "", "/user.slice/user-1000.slice/session-3.scope",
+                           "/user.slice/user-0.slice/session-c1.scope", "/user.slice/user-1000.slice/user@1000.service",
+                           "/user.slice/user-1000.slice/user@1000.service/app.slice/app-terminal-7.scope"}) {
     CAPTURE(path);
     CHECK(identify(path).kind == Kind::session);
     CHECK(identify(path).path == path);
+  }
+}
+
+TEST_CASE("managers, socket and mount units are no servers") {
+  for (const char* path : {"/init.scope", "/user.slice/user-1000.slice/user@1000.service/init.scope",
+                           "/system.slice/ssh.socket", "/system.slice/tmp.mount", "/system.slice/proc.automount",
+                           "/machine.slice/machine-vm.scope/payload/init.scope"}) {
+    CAPTURE(path);
+    CHECK(identify(path).kind == Kind::plumbing);
+  }
+}
+
+TEST_CASE("who may make a cgroup cannot make it another's container") {
+  using Place = CgroupIdentity::Place;
+  struct Row {
+    const char* path;
+    Kind kind;
+    Place place = Place::elsewhere;
+  };
+  const std::string user = "/user.slice/user-1000.slice/user@1000.service";
+  for (const auto& [below, kind, place] : {
+           Row{"/app.slice/cri-containerd-A.scope", Kind::session},
+           Row{"/kubepods.slice/kubepods-podU.slice/cri-containerd-A.scope", Kind::session},
+           Row{"/kubepods/podD/A", Kind::session},
+           Row{"/docker/A", Kind::session},
+           Row{"/crio-A.scope", Kind::session},
+           Row{"/lxc.payload.web", Kind::session},
+           Row{"/app.slice/kubepods-podU.slice:cri-containerd:A", Kind::session},
+           Row{"/user.slice/libpod-A.scope", Kind::container, Place::users},
+           Row{"/user.slice/libpod-A.scope/kubepods/podD/B", Kind::container, Place::users},
+       }) {
+    const CgroupIdentity found = identify(user + expand(below));
+    CAPTURE(below);
+    CHECK(found.kind == kind);
+    CHECK(found.place == place);
+    CHECK(found.user == "1000");
+    CHECK(found.pod_uid.empty());
+    CHECK(found.container_id == (kind == Kind::container ? hex('a') : ""));
+  }
+  for (const auto& [path, kind, place] : {
+           Row{"/kubepods.slice/kubepods-podU.slice/cri-containerd-A.scope", Kind::container, Place::runtime_root},
+           Row{"/tests/kubepods/podD/A", Kind::container, Place::runtime_root},
+           Row{"/docker/A", Kind::container, Place::runtime_root},
+           Row{"/system.slice/docker-A.scope", Kind::container, Place::runtime_root},
+           Row{"/system.slice/containerd.service/kubepods-podU.slice:cri-containerd:A", Kind::container,
+               Place::runtime_root},
+           Row{"/machine.slice/libpod-A.scope", Kind::container, Place::runtime_root},
+           Row{"/libpod_parent/libpod-A", Kind::container, Place::runtime_root},
+           Row{"/jobs/A", Kind::container, Place::elsewhere},
+           Row{"/docker/A/docker/B", Kind::container, Place::inside_container},
+           Row{"/machine.slice/machine-vm.scope/payload/docker/A", Kind::container, Place::inside_container},
+           Row{"/user.slice/user-1000.slice/session-3.scope/docker/A", Kind::session},
+           Row{"/init.scope/docker/A", Kind::plumbing},
+       }) {
+    CAPTURE(path);
+    CHECK(identify(expand(path)).kind == kind);
+    CHECK(identify(expand(path)).place == place);
   }
 }
 
@@ -195,6 +285,9 @@ TEST_CASE("hostile names are taken apart without harm") {
                                        "/-pod",
                                        "/.scope",
                                        "/a\nb\"c",
+                                       "/machine.slice/machine-\\x2d\\x2.scope",
+                                       "/user@.service/x",
+                                       "/user@1x.service",
                                        {"/\xff\xfe\0x", 5},
                                        "/" + std::string(10'000, '/'),
                                        "/" + std::string(100'000, 'a')};

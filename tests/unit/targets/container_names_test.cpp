@@ -1,15 +1,20 @@
 #include "targets/container_names.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "targets/kubelet_links.h"
 #include "temp_tree.h"
 
 using tacho::targets::CgroupIdentity;
 using tacho::targets::ContainerName;
 using tacho::targets::ContainerNames;
+using tacho::targets::NameSources;
 using tacho::targets::parse_pod_log;
 
 namespace {
@@ -25,6 +30,8 @@ CgroupIdentity container(const std::string& id, const std::string& runtime = "co
                          const std::string& uid = kUid) {
   CgroupIdentity identity;
   identity.kind = CgroupIdentity::Kind::container;
+  identity.place = CgroupIdentity::Place::runtime_root;
+  identity.path = "/" + id;
   identity.container_id = id;
   identity.runtime = runtime;
   identity.pod_uid = uid;
@@ -43,7 +50,10 @@ void link_log(const TempTree& tree, const std::string& pod, const std::string& n
 }
 
 ContainerNames names_in(const TempTree& tree) {
-  return ContainerNames({.log = tree.path() + "/log", .lib = tree.path() + "/lib"});
+  return ContainerNames({.log = tree.path() + "/log",
+                         .lib = tree.path() + "/lib",
+                         .snap = tree.path() + "/snap",
+                         .home = tree.path() + "/home"});
 }
 
 }  // namespace
@@ -73,9 +83,9 @@ TEST_CASE("containers of pods go by the kubelet's links") {
   // The last one is the pod's pause container.
   CHECK(names.refresh({container(id_of(1)), container(id_of(2)), container(id_of(3)), container(id_of(4))}) == 1);
   CHECK(names.known().size() == 3);
-  CHECK(names.known().at(id_of(1)) == ContainerName{"shop", "api-1", "web-server"});
-  CHECK(names.known().at(id_of(2)) == ContainerName{"shop", "api-1", "init"});
-  CHECK(names.known().at(id_of(3)) == ContainerName{"shop", "api-2", "web-server"});
+  CHECK(names.known().at("/" + id_of(1)) == ContainerName{"shop", "api-1", "web-server"});
+  CHECK(names.known().at("/" + id_of(2)) == ContainerName{"shop", "api-1", "init"});
+  CHECK(names.known().at("/" + id_of(3)) == ContainerName{"shop", "api-2", "web-server"});
 }
 
 TEST_CASE("links whose names were cut lead to their container by the pod's uid and what is left of the id") {
@@ -86,8 +96,8 @@ TEST_CASE("links whose names were cut lead to their container by the pod's uid a
   link_log(tree, pod, std::string(41, 'd'), id_of(2), log_of(pod, std::string(41, 'd'), other_uid));
   auto names = names_in(tree);
   CHECK(names.refresh({container(id_of(1)), container(id_of(2), "containerd", other_uid), container(id_of(3))}) == 1);
-  CHECK(names.known().at(id_of(1)) == ContainerName{"shop", pod, std::string(40, 'c')});
-  CHECK(names.known().at(id_of(2)) == ContainerName{"shop", pod, std::string(41, 'd')});
+  CHECK(names.known().at("/" + id_of(1)) == ContainerName{"shop", pod, std::string(40, 'c')});
+  CHECK(names.known().at("/" + id_of(2)) == ContainerName{"shop", pod, std::string(41, 'd')});
 }
 
 TEST_CASE("names are remembered while the container is there, also when its link is gone, and forgotten with it") {
@@ -118,20 +128,23 @@ TEST_CASE("a container whose name is missing is told as new once, also where ano
 
 TEST_CASE("podman's and Docker's names are read from their files, whatever else is in them") {
   const TempTree tree;
-  const std::string podman = R"([{"id": ")" + id_of(1) + R"(", "names": ["web", "web-old"]}, {"id": 7}, [],
+  const std::string podman = R"([{"id": ")" + id_of(1) + R"(", "names": ["web", "web-old"],
+                                  "metadata": "{\"image-name\": \"localhost/web:3\"}"}, {"id": 7}, [],
                                  {"id": ")" +
                              id_of(2) + R"(", "names": []}])";
   (void)tree.file("lib/containers/storage/overlay-containers/containers.json", podman);
   (void)tree.file("lib/containers/storage/vfs-containers/containers.json", "[{");
-  (void)tree.file("lib/docker/containers/" + id_of(3) + "/config.v2.json", R"({"Name": "/db", "Config": {"Env": []}})");
+  (void)tree.file("lib/docker/containers/" + id_of(3) + "/config.v2.json",
+                  R"({"Name": "/db", "Config": {"Image": "postgres:16", "Env": [], "Labels":
+                      {"com.docker.compose.project": "shop", "com.docker.compose.service": "db", "x": 7}}})");
   (void)tree.file("lib/docker/containers/" + id_of(4) + "/config.v2.json", R"({"Name": 4})");
   auto names = names_in(tree);
   CHECK(names.refresh({container(id_of(1), "podman", ""), container(id_of(2), "podman", ""),
                        container(id_of(3), "docker", ""), container(id_of(4), "docker", ""),
                        container(id_of(5), "docker", "")}) == 0);
   CHECK(names.known().size() == 2);
-  CHECK(names.known().at(id_of(1)) == ContainerName{"", "", "web"});
-  CHECK(names.known().at(id_of(3)) == ContainerName{"", "", "db"});
+  CHECK(names.known().at("/" + id_of(1)) == ContainerName{"", "", "web", "localhost/web:3"});
+  CHECK(names.known().at("/" + id_of(3)) == ContainerName{"", "", "db", "postgres:16", "shop", "db"});
 }
 
 TEST_CASE("500 pods that come and go leave nothing behind") {
@@ -147,6 +160,135 @@ TEST_CASE("500 pods that come and go leave nothing behind") {
     }
     CHECK(names.refresh(containers) == 0);
     CHECK(names.known().size() == 500);
-    CHECK(names.known().at(id_of(1000 * (round + 1) + 499)).pod == "pod-" + std::to_string(1000 * (round + 1) + 499));
+    CHECK(names.known().at("/" + id_of(1000 * (round + 1) + 499)).pod ==
+          "pod-" + std::to_string(1000 * (round + 1) + 499));
   }
+}
+
+TEST_CASE("a link names only a container of the same pod") {
+  const TempTree tree;
+  const std::string other_uid = "ffffffff-0000-4000-8000-00112233aabb";
+  link_log(tree, "api-1", "web", id_of(1), log_of("api-1", "web"));
+  link_log(tree, "api-2", "web", id_of(2), "/var/lib/docker/containers/x/x-json.log");
+  auto names = names_in(tree);
+  CHECK(names.refresh({container(id_of(1), "containerd", other_uid)}) == 1);
+  // Without dashes in the driver's path it is the same.
+  CHECK(names.refresh({container(id_of(1), "containerd", "0a1b2c3d00004000800000112233aabb")}) == 0);
+  CgroupIdentity elsewhere = container(id_of(2));
+  elsewhere.place = CgroupIdentity::Place::elsewhere;
+  CHECK(names.refresh({elsewhere}) == 1);
+}
+
+TEST_CASE("where two cgroups carry one id, the runtime's own has the name, whichever came first") {
+  const TempTree tree;
+  link_log(tree, "api-1", "web", id_of(1), log_of("api-1", "web"));
+  CgroupIdentity forged = container(id_of(1));
+  forged.path = "/docker/x/kubepods/forged";
+  forged.place = CgroupIdentity::Place::inside_container;
+  auto names = names_in(tree);
+  CHECK(names.refresh({forged}) == 0);
+  CHECK(names.known().contains(forged.path));
+  CHECK(names.refresh({forged, container(id_of(1))}) == 0);
+  CHECK(names.known().size() == 1);
+  CHECK(names.known().contains("/" + id_of(1)));
+  // Among equals the one that was there before keeps it.
+  CgroupIdentity twin = container(id_of(1));
+  twin.path = "/a";
+  CHECK(names.refresh({twin, container(id_of(1))}) == 0);
+  CHECK(names.known().size() == 1);
+  CHECK(names.known().contains("/" + id_of(1)));
+}
+
+TEST_CASE("a renamed container goes by its new name at the next look") {
+  const TempTree tree;
+  const auto rename = [&tree](int number, const std::string& name) {
+    const std::string file = "lib/docker/containers/" + id_of(number) + "/config.v2.json";
+    std::filesystem::remove(tree.path() + "/" + file);
+    CHECK_FALSE(tree.file(file, R"({"Name": "/)" + name + R"("})").empty());
+  };
+  rename(1, "web");
+  auto names = names_in(tree);
+  CHECK(names.refresh({container(id_of(1), "docker", "")}) == 0);
+  CHECK(names.known().at("/" + id_of(1)).container == "web");
+  CHECK_FALSE(names.outdated());
+  rename(1, "web-old");
+  CHECK(names.outdated());
+  rename(2, "web");
+  CHECK(names.refresh({container(id_of(1), "docker", ""), container(id_of(2), "docker", "")}) == 0);
+  CHECK(names.known().at("/" + id_of(1)).container == "web-old");
+  CHECK(names.known().at("/" + id_of(2)).container == "web");
+  CHECK_FALSE(names.outdated());
+  // What an engine has forgotten already keeps its name as long as its cgroup is there.
+  std::filesystem::remove_all(tree.path() + "/lib/docker/containers/" + id_of(1));
+  CHECK(names.refresh({container(id_of(1), "docker", ""), container(id_of(2), "docker", "")}) == 0);
+  CHECK(names.known().at("/" + id_of(1)).container == "web-old");
+}
+
+TEST_CASE("an engine's containers are found in its other usual places, below whatever cgroup they are") {
+  const TempTree tree;
+  const std::string user = std::to_string(::getuid());
+  const auto docker = [&tree](const std::string& root, int number, const std::string& name) {
+    (void)tree.file(root + "/" + id_of(number) + "/config.v2.json", R"({"Name": "/)" + name + R"("})");
+  };
+  docker("lib/docker/100000.100000/containers", 1, "remapped");
+  docker("snap/docker/common/var-lib-docker/containers", 2, "snap");
+  docker("home/me/.local/share/docker/containers", 3, "rootless");
+  (void)tree.file("home/me/.local/share/containers/storage/overlay-containers/volatile-containers.json",
+                  R"([{"id": ")" + id_of(4) + R"(", "names": ["mine"]}])");
+  docker("lib/docker/containers", 5, "parent");
+  (void)tree.file("lib/containers/storage/overlay-containers/containers.json",
+                  R"([{"id": ")" + id_of(6) + R"(", "names": ["podman"]}])");
+  const auto of_user = [](CgroupIdentity identity, const std::string& number) {
+    identity.place = CgroupIdentity::Place::users;
+    identity.user = number;
+    return identity;
+  };
+  CgroupIdentity parent = container(id_of(5), "", "");
+  parent.place = CgroupIdentity::Place::elsewhere;
+  auto names = names_in(tree);
+  names.refresh({container(id_of(1), "docker", ""), container(id_of(2), "docker", ""),
+                 of_user(container(id_of(3), "docker", ""), user), of_user(container(id_of(4), "podman", ""), user),
+                 parent, container(id_of(6), "", "")});
+  CHECK(names.known().size() == 6);
+  CHECK(names.known().at("/" + id_of(3)).container == "rootless");
+  CHECK(names.known().at("/" + id_of(4)).container == "mine");
+  CHECK(names.known().at("/" + id_of(5)).container == "parent");
+  // Nobody's files name another's containers.
+  auto others = names_in(tree);
+  others.refresh({container(id_of(3), "docker", ""), of_user(container(id_of(1), "docker", ""), user),
+                  of_user(container(id_of(4), "podman", ""), user + "1")});
+  CHECK(others.known().empty());
+  CgroupIdentity inside = container(id_of(5), "docker", "");
+  inside.place = CgroupIdentity::Place::inside_container;
+  others.refresh({inside});
+  CHECK(others.known().empty());
+}
+
+TEST_CASE("what a user puts in the place of an engine's file does no harm") {
+  const TempTree tree;
+  const std::string storage = "home/me/.local/share/containers/storage/overlay-containers";
+  (void)tree.directory(storage);
+  CgroupIdentity mine = container(id_of(1), "podman", "");
+  mine.place = CgroupIdentity::Place::users;
+  mine.user = std::to_string(::getuid());
+  const std::string file = tree.path() + "/" + storage + "/containers.json";
+  auto names = names_in(tree);
+  SECTION("a pipe") {
+    REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
+  }
+  SECTION("a large file") {
+    (void)tree.file(storage + "/containers.json", "[");
+    std::filesystem::resize_file(file, std::uintmax_t{1} << 30);
+  }
+  SECTION("a directory") {
+    (void)tree.directory(storage + "/containers.json");
+  }
+  SECTION("deep nesting") {
+    (void)tree.file(storage + "/containers.json", std::string(1'000'000, '['));
+  }
+  SECTION("a link to what never ends") {
+    tree.link(storage + "/containers.json", "/dev/zero");
+  }
+  names.refresh({mine});
+  CHECK(names.known().empty());
 }

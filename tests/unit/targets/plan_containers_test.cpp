@@ -25,9 +25,9 @@ std::string path_of(char digit) {
 /// Three pods: api twice in "shop", dns in "kube-system"; the pause container of the first is '4'.
 World node() {
   World world = world_of({path_of('1'), path_of('1') + "/inner", path_of('2'), path_of('3'), path_of('4')});
-  world.names[id_of('1')] = {"shop", "api-1", "api"};
-  world.names[id_of('2')] = {"shop", "api-2", "api"};
-  world.names[id_of('3')] = {"kube-system", "dns-1", "dns"};
+  world.names[path_of('1')] = {"shop", "api-1", "api"};
+  world.names[path_of('2')] = {"shop", "api-2", "api"};
+  world.names[path_of('3')] = {"kube-system", "dns-1", "dns"};
   return world;
 }
 
@@ -70,7 +70,7 @@ TEST_CASE("discovered containers are called by namespace and name, and those of 
   CHECK(plan({}, world) == Lines{"target=shop/api namespace=shop pod=api-1 container=api | " + path_of('1') + " " +
                                      path_of('1') + "/inner | |",
                                  "target=444444444444 | " + path_of('4') + " | |"});
-  world.names[id_of('4')] = {"", "", "web"};
+  world.names[path_of('4')] = {"", "", "web"};
   CHECK(plan({}, world)[1] == "target=web container=web | " + path_of('4') + " | |");
 }
 
@@ -92,11 +92,14 @@ TEST_CASE("labels are renamed and dropped, and targets that are alike then are o
                                       path_of('1') + "/inner " + path_of('2') + " | |"});
 }
 
-TEST_CASE("an old and a new container of one name are one target") {
-  World world = node();
-  world.names[id_of('2')] = world.names[id_of('1')];
+TEST_CASE("an old and a new container of one name in a pod are one target") {
+  const std::string pod = path_of('1').substr(0, path_of('1').rfind('/'));
+  const std::string fresh = pod + "/cri-containerd-" + id_of('9') + ".scope";
+  World world = world_of({path_of('1'), fresh});
+  world.names[path_of('1')] = {"shop", "api-1", "api"};
+  world.names[fresh] = world.names[path_of('1')];
   Config config;
   config.targets = {container_rule("a", {.name = "api", .namespace_ = {}, .pod = {}})};
-  CHECK(plan(config, world) == Lines{"target=a namespace=shop pod=api-1 container=api | " + path_of('1') + " " +
-                                     path_of('1') + "/inner " + path_of('2') + " | |"});
+  CHECK(plan(config, world) ==
+        Lines{"target=a namespace=shop pod=api-1 container=api | " + path_of('1') + " " + fresh + " | |"});
 }

@@ -1,0 +1,187 @@
+#include "targets/engine_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/unique_fd.h"
+#include "targets/directory.h"
+
+namespace tacho::targets {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+/// 5 000 containers of podman's; a larger file is none of theirs.
+constexpr std::int64_t kLargestFile = 8 << 20;
+
+/// Discarded if the file is not there or is no JSON. A user may have put anything in its place since it was looked at:
+/// opening it must not wait for somebody.
+Json read_json(const std::string& path) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  struct stat status{};
+  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > kLargestFile) {
+    return Json(Json::value_t::discarded);
+  }
+  std::string text(static_cast<std::size_t>(status.st_size), '\0');
+  const ssize_t size = ::read(file.get(), text.data(), text.size());
+  return Json::parse(text.data(), text.data() + std::max<ssize_t>(size, 0), nullptr, false);
+}
+
+const Json* part(const Json& object, const char* name) {
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return object.is_object() && found != object.end() ? &*found : nullptr;
+}
+
+/// A text member of a JSON object, or nothing.
+std::string member(const Json& object, const char* name) {
+  const Json* const found = part(object, name);
+  return found != nullptr && found->is_string() ? found->get<std::string>() : "";
+}
+
+/// Docker with user namespaces keeps all that it has in a directory "<uid>.<gid>".
+bool is_remapped(const std::string& name) {
+  return name.find('.') != std::string::npos && name.find_first_not_of("0123456789.") == std::string::npos;
+}
+
+}  // namespace
+
+std::optional<EngineFiles::Version> EngineFiles::version_of(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > kLargestFile) {
+    return std::nullopt;
+  }
+  return Version{status.st_ino, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+}
+
+EngineFiles::Names EngineFiles::read_docker(const std::string& path, const std::string& id) {
+  const Json container = read_json(path);
+  const std::string name = member(container, "Name");  // "/web"
+  if (name.size() <= 1) {
+    return {};
+  }
+  ContainerName known;
+  known.container = name.substr(name.front() == '/' ? 1 : 0);
+  if (const Json* const config = part(container, "Config")) {
+    known.image = member(*config, "Image");
+    if (const Json* const labels = part(*config, "Labels")) {
+      known.compose_project = member(*labels, "com.docker.compose.project");
+      known.compose_service = member(*labels, "com.docker.compose.service");
+    }
+  }
+  return {{id, std::move(known)}};
+}
+
+EngineFiles::Names EngineFiles::read_podman(const std::string& path) {
+  Names all;
+  const Json containers = read_json(path);
+  for (const Json& container : containers.is_array() ? containers : Json::array()) {
+    const Json* const names = part(container, "names");
+    if (names == nullptr || !names->is_array() || names->empty() || !names->front().is_string()) {
+      continue;
+    }
+    ContainerName known;
+    known.container = names->front().get<std::string>();
+    known.image = member(Json::parse(member(container, "metadata"), nullptr, false), "image-name");
+    all.emplace(member(container, "id"), std::move(known));
+  }
+  return all;
+}
+
+void EngineFiles::add_podman(const std::string& storage, Places& places) {
+  for (const fs::path& directory : entries(storage)) {
+    if (directory.filename().string().ends_with("-containers")) {
+      places.podman.push_back(directory / "containers.json");
+      places.podman.push_back(directory / "volatile-containers.json");  // of `podman run --rm`
+    }
+  }
+}
+
+void EngineFiles::look() {
+  places_.clear();
+  for (auto& [path, file] : files_) {
+    file.asked = false;
+  }
+  Places& machine = places_[""];
+  const std::string docker = sources_.lib + "/docker";
+  machine.docker = {docker + "/containers", sources_.snap + "/docker/common/var-lib-docker/containers"};
+  for (const fs::path& below : entries(docker)) {
+    if (is_remapped(below.filename().string())) {
+      machine.docker.push_back(below / "containers");
+    }
+  }
+  add_podman(sources_.lib + "/containers/storage", machine);
+  for (const fs::path& home : entries(sources_.home)) {
+    struct stat status{};
+    if (::stat(home.c_str(), &status) != 0) {
+      continue;
+    }
+    Places& users = places_[std::to_string(status.st_uid)];
+    const std::string share = (home / ".local" / "share").string();
+    users.docker.push_back(share + "/docker/containers");
+    add_podman(share + "/containers/storage", users);
+  }
+}
+
+template <class Read>
+const EngineFiles::Names* EngineFiles::names_in(const std::string& path, Read read) {
+  const auto known = files_.find(path);
+  if (known != files_.end() && known->second.asked) {
+    return &known->second.names;
+  }
+  const auto version = version_of(path);
+  if (!version) {
+    return nullptr;
+  }
+  File& file = files_[path];
+  if (file.version != *version) {
+    file.names = read(path);
+    file.version = *version;
+  }
+  file.asked = true;
+  return &file.names;
+}
+
+std::optional<ContainerName> EngineFiles::find(const CgroupIdentity& container) {
+  const auto places = places_.find(container.user);
+  const std::string& id = container.container_id;
+  if (places == places_.end() || id.find('/') != std::string::npos) {
+    return std::nullopt;
+  }
+  const auto named = [&id](const Names* names) -> std::optional<ContainerName> {
+    const auto at = names == nullptr ? Names::const_iterator{} : names->find(id);
+    return names == nullptr || at == names->end() ? std::nullopt : std::optional(at->second);
+  };
+  if (container.runtime != "docker") {
+    for (const std::string& list : places->second.podman) {
+      if (auto name = named(names_in(list, read_podman))) {
+        return name;
+      }
+    }
+  }
+  if (container.runtime != "podman") {
+    for (const std::string& directory : places->second.docker) {
+      std::string file = directory;
+      file.append("/").append(id).append("/config.v2.json");
+      if (auto name = named(names_in(file, [&id](const std::string& path) { return read_docker(path, id); }))) {
+        return name;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+void EngineFiles::forget_others() {
+  std::erase_if(files_, [](const auto& entry) { return !entry.second.asked; });
+}
+
+bool EngineFiles::changed() const {
+  return std::ranges::any_of(files_, [](const auto& entry) { return version_of(entry.first) != entry.second.version; });
+}
+
+}  // namespace tacho::targets

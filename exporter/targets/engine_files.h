@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "targets/cgroup_path.h"
+#include "targets/container_name.h"
+
+namespace tacho::targets {
+
+/// What Docker and podman keep about their containers on disk. A file is read again only when it has changed, which is
+/// how a container that is renamed is noticed.
+class EngineFiles {
+ public:
+  explicit EngineFiles(NameSources sources) : sources_(std::move(sources)) {}
+
+  /// Looks where there are files at all; before a number of calls of find().
+  void look();
+  /// What the engine calls a container; nothing if no engine knows it. A user's containers are looked for only in that
+  /// user's directories, and nobody else's there.
+  std::optional<ContainerName> find(const CgroupIdentity& container);
+  /// Forgets the files of containers that were not asked for since look().
+  void forget_others();
+  /// Whether a file that told a name says something else now.
+  [[nodiscard]] bool changed() const;
+
+ private:
+  /// Tells two contents of a file apart: engines replace the whole file.
+  using Version = std::tuple<std::uint64_t, std::int64_t, std::int64_t, std::int64_t>;
+  using Names = std::map<std::string, ContainerName>;
+  struct File {
+    Version version{};
+    Names names;  ///< by id
+    bool asked = false;
+  };
+  struct Places {
+    std::vector<std::string> docker;  ///< directories with one directory a container
+    std::vector<std::string> podman;  ///< lists of containers
+  };
+
+  static std::optional<Version> version_of(const std::string& path);
+  static Names read_docker(const std::string& path, const std::string& id);
+  static Names read_podman(const std::string& path);
+  static void add_podman(const std::string& storage, Places& places);
+  /// The file's names, read if they are not known yet; nullptr if there is none.
+  template <class Read>
+  const Names* names_in(const std::string& path, Read read);
+
+  NameSources sources_;
+  std::map<std::string, Places> places_;  // by number of the user; "" for the machine's
+  std::map<std::string, File> files_;
+};
+
+}  // namespace tacho::targets

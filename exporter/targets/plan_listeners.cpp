@@ -1,0 +1,116 @@
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "targets/listener_groups.h"
+#include "targets/plan_parts.h"
+
+namespace tacho::targets {
+namespace {
+
+/// Whether somebody who listens on this is a server worth a target of its own. In units and containers a listening unix
+/// socket is enough, except for the plumbing of the system itself; elsewhere too many helpers have one.
+bool makes_target(const Listener& listener, const CgroupIdentity& identity) {
+  if (identity.kind == CgroupIdentity::Kind::plumbing) {
+    return false;
+  }
+  if (listener.kind != TACHO_LISTENER_UNIX) {
+    return is_server_socket(listener);
+  }
+  return identity.kind == CgroupIdentity::Kind::container ||
+         (identity.kind == CgroupIdentity::Kind::unit && !identity.unit.starts_with("systemd-") &&
+          !identity.unit.starts_with("dbus"));
+}
+
+}  // namespace
+
+void TargetRules::plan_listeners(const World& world, const Earlier& earlier, std::vector<DesiredTarget>& targets,
+                                 CgroupOwners& owners) const {
+  std::set<std::uint32_t> taken;
+  for (const DesiredTarget& target : targets) {
+    taken.insert(target.processes.begin(), target.processes.end());
+  }
+  std::map<std::string, CgroupIdentity> found;
+  std::vector<Listener> loose;
+  for (const Listener& listener : world.listeners) {
+    const auto path = owners.path.find(listener.cgroup);
+    if (listener.tgid == world.own_tgid || taken.contains(listener.tgid)) {
+      continue;
+    }
+    // A cgroup outside our view (a cgroup namespace) is like the root: its processes are told apart by themselves.
+    const std::string where = path == owners.path.end() ? "/" : *path->second;
+    if (owners.of(where) != CgroupOwners::kNone || excluded(where)) {
+      continue;
+    }
+    CgroupIdentity identity = identify(where);
+    const ContainerName* const container = container_at(identity, identity.path, world);
+    if (!makes_target(listener, identity) || (container != nullptr && is_system_namespace(*container))) {
+      continue;
+    }
+    if (identity.kind == CgroupIdentity::Kind::session) {
+      if (!listens_for_others(listener.tgid, world.processes)) {
+        loose.push_back(listener);
+      }
+    } else {
+      found.try_emplace(identity.path, std::move(identity));
+    }
+  }
+  std::set<std::string> draining;
+  for (const std::string& path : earlier.cgroups) {
+    if (!world.cgroups.contains(path) || found.contains(path) || owners.of(path) != CgroupOwners::kNone ||
+        excluded(path) || !earlier.inhabited(path)) {
+      continue;
+    }
+    CgroupIdentity identity = identify(path);
+    const ContainerName* const container = container_at(identity, path, world);
+    if (container == nullptr || !is_system_namespace(*container)) {
+      found.try_emplace(path, std::move(identity));
+      draining.insert(path);
+    }
+  }
+  // Every cgroup goes to the innermost one found around it (containers in containers).
+  std::map<std::string, std::set<std::uint64_t>> members;
+  for (const auto& [path, id] : world.cgroups) {
+    if (owners.of(path) != CgroupOwners::kNone) {
+      continue;
+    }
+    for (std::string at = path; at != "/"; at = parent_of(at)) {
+      if (found.contains(at)) {
+        members[at].insert(id);
+        break;
+      }
+    }
+  }
+  for (auto& [path, identity] : found) {
+    const ContainerName* const container = container_at(identity, path, world);
+    const std::string name = discovered_name(identity, container);
+    DesiredTarget target{name, {{"target", name}}, std::move(members[path]), {}, {}, identity, true, false};
+    target.drains = draining.contains(path);
+    if (container != nullptr) {
+      describe(target, *container);
+    }
+    targets.push_back(std::move(target));
+  }
+  std::map<std::string, std::size_t> groups;  // by name, among the targets
+  const auto group_called = [&targets, &groups](const std::string& name) -> DesiredTarget& {
+    const auto [at, added] = groups.emplace(name, targets.size());
+    if (added) {
+      targets.push_back({name, {{"target", name}}, {}, {}, {}, {}, true, false});
+    }
+    return targets[at->second];
+  };
+  for (ListenerGroup& group : group_listeners(loose, world.processes, earlier.processes)) {
+    taken.insert(group.processes.begin(), group.processes.end());
+    group_called(group.name).processes = std::move(group.processes);
+  }
+  // Those of before that listen no more and are still there.
+  for (const auto& [tgid, name] : earlier.processes) {
+    if (world.processes.contains(tgid) && !taken.contains(tgid)) {
+      group_called(name).processes.insert(tgid);
+    }
+  }
+}
+
+}  // namespace tacho::targets

@@ -1,0 +1,125 @@
+"""Whose requests they are: names that two servers share, and cgroups made to look like another's container."""
+
+import json
+
+import pytest
+
+from support.clients import exact
+from support.node import NODE, RUNTIMES, Node, Pod
+from support.servers import ExactServer
+from support.tacho import Tacho
+from support.waiting import wait_until
+
+WITHOUT_POLLS = {"probes": {"poll": {"enabled": False}}, "limits": {"max_targets": 1000}}
+API = Pod("shop", "api-6d4cf56db6-x2x7k", ["api"], workload=("api", "Deployment"))
+USER = "user.slice/user-1000.slice/user@1000.service"
+
+
+def started_in(directory) -> ExactServer:
+    directory.mkdir(parents=True, exist_ok=True)
+    return ExactServer(["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(directory / "cgroup.procs")])
+
+
+@pytest.fixture
+def root(cgroups):
+    return cgroups("identity")
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        USER + "/app.slice/cri-containerd-{id}.scope",
+        USER + "/kubepods.slice/kubepods-pod{uid}.slice/cri-containerd-{id}.scope",
+        USER + "/docker/{id}",
+        "system.slice/ci.service/kubepods/pod{uid}/{id}",
+        "docker/" + "e" * 64 + "/kubepods/pod{uid}/{id}",
+        "jobs/{id}",
+    ],
+)
+@pytest.mark.parametrize("forged_first", [False, True])
+def test_nobody_writes_into_the_series_of_anothers_container(root, tmp_path, place, forged_first):
+    node = Node(root, tmp_path / "log", RUNTIMES["containerd, systemd"])
+    forged = root.directory / place.format(id=API.id_of("api"), uid=API.uid)
+    labels = {"namespace": "shop", "pod": API.name, "container": "api"}
+    if forged_first:
+        forged.mkdir(parents=True)
+    node.add(API)
+    configuration = {**WITHOUT_POLLS, "targets": [{"name": "node", "container": {"namespace": "*"}}],
+                     "discovery": {"listeners": "always"}}  # fmt: skip
+    flags = [f"--path.log={node.log}", f"--path.lib={node.log}", f"--node.name={NODE}"]
+    own = node.directory(node.path_of(API, "api"))
+    with Tacho(configuration, flags=flags) as tacho, started_in(own) as server, started_in(forged) as impostor:
+        wait_until(lambda: tacho.scrape().has("tacho_requests_total", **labels), 3, "the container is named")
+        exact(server.address, 23)
+        exact(impostor.address, 500)
+        tacho.settled("node")
+        series = tacho.scrape().all("tacho_requests_total", **labels)
+        assert [value for _, value in series] == [23], series
+
+
+def test_servers_of_one_name_are_targets_of_their_own(root):
+    places = {
+        f"{USER}/app.slice/web.service": "user@1000/web.service",
+        f"{USER.replace('1000', '1001')}/app.slice/web.service": "user@1001/web.service",
+        "system.slice/web.service": "web.service",
+        "machine.slice/machine-vm.scope/payload/system.slice/web.service": "vm/web.service",
+    }
+    requests = dict(zip(places, (101, 102, 203, 57), strict=True))
+    servers = {}
+    try:
+        for place in places:
+            servers[place] = started_in(root.directory / place).__enter__()
+        with Tacho(WITHOUT_POLLS) as tacho:
+            for place, target in places.items():
+                tacho.wait_for_target(target)
+                exact(servers[place].address, requests[place])
+            counted = {place: tacho.settled(target).get("tacho_requests_total", target=target)
+                       for place, target in places.items()}  # fmt: skip
+            assert counted == requests
+    finally:
+        for server in servers.values():
+            server.__exit__(None, None, None)
+
+
+def docker_says(lib, number: str, name: str) -> None:
+    """As the engine writes it: a new file in the place of the old one."""
+    directory = lib / "docker" / "containers" / number
+    directory.mkdir(parents=True, exist_ok=True)
+    config = {"Image": "nginx:1.27", "Labels": {"com.docker.compose.project": "shop", "com.docker.compose.service": "front"}}
+    fresh = directory / "config.v2.json.fresh"
+    fresh.write_text(json.dumps({"Name": f"/{name}", "Config": config}))
+    fresh.rename(directory / "config.v2.json")
+
+
+def test_a_renamed_container_and_the_next_of_its_name_are_two_series(root, tmp_path):
+    first, second = "1" * 64, "2" * 64
+    docker_says(tmp_path, first, "web")
+    with started_in(root.directory / "docker" / first) as old, \
+         Tacho(WITHOUT_POLLS, flags=[f"--path.lib={tmp_path}"]) as tacho:  # fmt: skip
+        tacho.wait_for_target("web")
+        exact(old.address, 100)
+        tacho.settled("web")
+        docker_says(tmp_path, first, "web-old")
+        docker_says(tmp_path, second, "web")
+        with started_in(root.directory / "docker" / second) as new:
+            tacho.wait_for_target("web-old")
+            wait_until(lambda: tacho.scrape().has("tacho_target_info", target="web", container_id=second), 3, "the new one")
+            exact(old.address, 7)
+            exact(new.address, 50)
+            assert tacho.settled("web-old").get("tacho_requests_total", target="web-old") == 7
+            # The name's series goes on, as for a container that is restarted under it.
+            assert tacho.settled("web").get("tacho_requests_total", target="web") == 150
+            info = tacho.scrape().all("tacho_target_info", target="web")
+            assert len(info) == 1
+            assert {name: info[0][0].get(name) for name in ("image", "compose_project", "compose_service")} == {
+                "image": "nginx:1.27", "compose_project": "shop", "compose_service": "front",
+            }  # fmt: skip
+
+
+def test_a_container_is_named_wherever_its_cgroup_lies_and_nothing_happens_to_a_rename_alone(root, tmp_path):
+    number = "3" * 64
+    docker_says(tmp_path, number, "job")
+    with started_in(root.directory / "nightly" / number), Tacho(WITHOUT_POLLS, flags=[f"--path.lib={tmp_path}"]) as tacho:
+        tacho.wait_for_target("job")
+        docker_says(tmp_path, number, "job-2")
+        tacho.wait_for_target("job-2", timeout=6)
