@@ -1,12 +1,6 @@
 # The image of tacho: the program, the shared libraries it needs, and nothing else: no shell, no package manager.
 #
-#   docker build --tag tacho .           also with podman, buildah, BuildKit
-#
-# Run it as uid 0 with two capabilities; README, "In a container", says what each part is for:
-#
-#   docker run --read-only --cap-drop ALL --cap-add BPF --cap-add PERFMON --security-opt no-new-privileges \
-#     --pid host --volume /sys/fs/cgroup:/sys/fs/cgroup:ro \
-#     --volume /sys/kernel/tracing:/sys/kernel/tracing:ro --publish 9435:9435 tacho
+# README, "In a container", has the commands that build and run it, and says what each part of them is for.
 
 # Any Debian 12 that has apt.
 ARG BASE=debian:bookworm-slim
@@ -16,10 +10,14 @@ WORKDIR /source
 # The packages first: they change less often than the sources.
 COPY deploy/install-deps deploy/
 RUN deploy/install-deps build
-COPY . .
-RUN cmake --preset release -DTACHO_BUILD_TESTS=OFF \
- && cmake --build --preset release --target tacho \
- && deploy/image/collect build/release/tacho /image
+# What is compiled and nothing else (.dockerignore leaves documents out): a change elsewhere does not compile it anew.
+COPY CMakeLists.txt CMakePresets.json ./
+COPY bpf/ bpf/
+COPY exporter/ exporter/
+COPY deploy/package/CMakeLists.txt deploy/package/
+RUN cmake --preset release -DTACHO_BUILD_TESTS=OFF && cmake --build --preset release --target tacho
+COPY deploy/image/collect deploy/image/
+RUN deploy/image/collect build/release/tacho /image
 
 FROM scratch
 COPY --from=build /image /

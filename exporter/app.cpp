@@ -14,6 +14,7 @@
 #include "probes/registry.h"
 #include "scrape/target_view.h"
 #include "targets/cgroup_tree.h"
+#include "targets/surroundings.h"
 #include "targets/targets_object.h"
 
 namespace tacho {
@@ -33,6 +34,28 @@ std::string join(const std::vector<std::string>& lines) {
     text += (text.empty() ? "" : "; ") + line;
   }
   return text;
+}
+
+/// A way that the kernel refuses is none of the user's faults while another one is left; `tacho plan` lists them all.
+void report_hooks(const kernel::BpfObject& object) {
+  bool kprobes_refused = false;
+  for (const kernel::HookState& hook : object.hooks()) {
+    if (hook.attached()) {
+      spdlog::debug("probe {}, hook {}: {} is used{}", object.name(), hook.hook, hook.method,
+                    hook.error.empty() ? "" : "; other ways: " + hook.error);
+      continue;
+    }
+    spdlog::warn("probe {}, hook {} is not attached: {}", object.name(), hook.hook, hook.error);
+    kprobes_refused = kprobes_refused || hook.error.contains("kprobe: ");
+  }
+  const std::string missing = kprobes_refused ? kernel::missing_for_kprobes(kernel::kprobe_rights()) : "";
+  if (!missing.empty()) {
+    spdlog::warn(
+        "kprobes, the last way to attach, need {}; the service tacho: install -D --mode=644 "
+        "/usr/share/tacho/kprobes.conf /etc/systemd/system/tacho.service.d/kprobes.conf, systemctl daemon-reload, "
+        "systemctl restart tacho; a container: --cap-add SYS_ADMIN --volume /sys/kernel/tracing:/sys/kernel/tracing",
+        missing);
+  }
 }
 
 /// Where discovery reads. A sidecar needs no cgroups as files, and mostly has others than its own hidden.
@@ -61,7 +84,24 @@ Result<targets::Paths> find_paths(const Cli& cli, const config::Config& config) 
   if (paths.cgroup_v1) {
     spdlog::info("no cgroup v2 here: cgroups are those of the v1 memory controller at {}", paths.cgroupfs);
   }
+  for (const std::string& line : targets::hidden_from(paths, *rules)) {
+    spdlog::warn("{}", line);
+  }
   return paths;
+}
+
+/// Says which directory would name the containers that have none.
+void report_names(const targets::NameSources& sources, const std::vector<scrape::TargetSummary>& targets) {
+  std::vector<targets::CgroupIdentity> unnamed;
+  for (const scrape::TargetSummary& target : targets) {
+    const bool named = std::ranges::any_of(target.labels, [](const auto& label) { return label.first == "container"; });
+    if (target.identity.kind == targets::CgroupIdentity::Kind::container && !named) {
+      unnamed.push_back(target.identity);
+    }
+  }
+  for (const std::string& line : targets::missing_names(sources, unnamed)) {
+    spdlog::warn("{}", line);
+  }
 }
 
 }  // namespace
@@ -90,12 +130,7 @@ Result<void> App::load_probes(bool attach, std::vector<std::unique_ptr<probes::P
       failed_probes_.emplace_back(entry.name);
       continue;
     }
-    for (const kernel::HookState& hook : (*probe)->object().hooks()) {
-      if (!hook.error.empty()) {
-        spdlog::log(hook.attached() ? spdlog::level::info : spdlog::level::warn, "probe {}, hook {}: {} is used; {}",
-                    entry.name, hook.hook, hook.method, hook.error);
-      }
-    }
+    report_hooks((*probe)->object());
     probes.push_back(std::move(*probe));
   }
   if (probes.empty()) {
@@ -151,10 +186,14 @@ Result<std::unique_ptr<App>> App::start(const Cli& cli, const config::Config& co
   app->discovery_->on_added([scraper = app->scraper_.get()] { scraper->adopt(); });
   app->scraper_->set_reload_state({true, unix_time()});
   app->run(std::chrono::steady_clock::now());
+  if (!paths->cgroupfs.empty()) {
+    report_names(paths->names, app->scraper_->summaries());
+  }
   return app;
 }
 
 targets::Time App::run(targets::Time now) {
+  service_manager_.alive(now);
   const targets::Time next = discovery_->run(now);
   if (now >= next_sample_) {
     scraper_->sample();
@@ -191,6 +230,13 @@ void App::warn_of_restart(const config::Config& config) const {
 }
 
 Result<void> App::reload() {
+  service_manager_.reloading();
+  auto done = read_again();
+  service_manager_.ready(done ? "serves; configuration read again" : "serves; " + done.error().message);
+  return done;
+}
+
+Result<void> App::read_again() {
   config::Config fresh;
   if (!cli_.config_file.empty()) {
     config::Loaded loaded = config::load_file(cli_.config_file);

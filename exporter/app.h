@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/service_manager.h"
 #include "base/unique_fd.h"
 #include "cli.h"
 #include "config/config.h"
@@ -40,6 +41,8 @@ class App {
   Result<void> reload();
 
   [[nodiscard]] scrape::Scraper& scraper() { return *scraper_; }
+  /// Hears from run() that the thread which calls it is alive, and of reloads.
+  [[nodiscard]] ServiceManager& service_manager() { return service_manager_; }
   [[nodiscard]] std::vector<std::string> absent();
 
   /// Hooks, targets and numbers of series, for `tacho plan`.
@@ -48,8 +51,10 @@ class App {
  private:
   App(const Cli& cli, const config::Config& config);
   Result<void> load_probes(bool attach, std::vector<std::unique_ptr<probes::Probe>>& probes);
+  Result<void> read_again();
   void warn_of_restart(const config::Config& config) const;
 
+  ServiceManager service_manager_ = ServiceManager::from_environment();
   Cli cli_;
   config::Config config_;
   UniqueFd run_statistics_;

@@ -190,7 +190,9 @@ int serve(const Cli& cli, const config::Config& config) {
   for (const std::string& address : (*server)->addresses()) {
     spdlog::info("listening on {}{}", address, (*server)->tls() ? " (TLS)" : "");
   }
+  (*app)->service_manager().ready("serves");
   const int signal = run_until(**app, signals->get(), reloads, targets::Time::max());
+  (*app)->service_manager().stopping();
   spdlog::info("ending on signal {}", ::strsignal(signal));
   reloads.close();
   server->reset();

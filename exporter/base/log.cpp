@@ -2,12 +2,15 @@
 
 #include <spdlog/fmt/chrono.h>
 #include <spdlog/sinks/stdout_sinks.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/service_manager.h"
 #include "base/utf8.h"
 
 namespace tacho {
@@ -64,6 +67,36 @@ class JsonFormatter final : public spdlog::formatter {
   [[nodiscard]] std::unique_ptr<spdlog::formatter> clone() const override { return std::make_unique<JsonFormatter>(); }
 };
 
+/// sd-daemon(3): what stands in front of a line for the journal, which takes it off.
+char priority(spdlog::level::level_enum level) {
+  switch (level) {
+    case spdlog::level::trace:
+    case spdlog::level::debug:
+      return '7';
+    case spdlog::level::info:
+      return '6';
+    case spdlog::level::warn:
+      return '4';
+    default:
+      return '3';
+  }
+}
+
+class PriorityFormatter final : public spdlog::formatter {
+ public:
+  explicit PriorityFormatter(std::unique_ptr<spdlog::formatter> line) : line_(std::move(line)) {}
+  void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& out) override {
+    fmt::format_to(std::back_inserter(out), "<{}>", priority(message.level));
+    line_->format(message, out);
+  }
+  [[nodiscard]] std::unique_ptr<spdlog::formatter> clone() const override {
+    return std::make_unique<PriorityFormatter>(line_->clone());
+  }
+
+ private:
+  std::unique_ptr<spdlog::formatter> line_;
+};
+
 spdlog::level::level_enum to_spdlog(LogLevel level) {
   switch (level) {
     case LogLevel::debug:
@@ -80,7 +113,10 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
 
 }  // namespace
 
-std::unique_ptr<spdlog::formatter> make_log_formatter(LogFormat format) {
+std::unique_ptr<spdlog::formatter> make_log_formatter(LogFormat format, bool priority) {
+  if (priority) {
+    return std::make_unique<PriorityFormatter>(make_log_formatter(format));
+  }
   if (format == LogFormat::json) {
     return std::make_unique<JsonFormatter>();
   }
@@ -88,11 +124,13 @@ std::unique_ptr<spdlog::formatter> make_log_formatter(LogFormat format) {
 }
 
 void init_log(LogLevel level, LogFormat format, spdlog::sink_ptr sink) {
+  const char* const journal = std::getenv("JOURNAL_STREAM");
+  const bool priority = !sink && journal != nullptr && is_journal(STDERR_FILENO, journal);
   if (!sink) {
     sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
   }
   auto logger = std::make_shared<spdlog::logger>("tacho", std::move(sink));
-  logger->set_formatter(make_log_formatter(format));
+  logger->set_formatter(make_log_formatter(format, priority));
   logger->set_level(to_spdlog(level));
   spdlog::set_default_logger(std::move(logger));
 }

@@ -19,10 +19,11 @@ enum class LogFormat : std::uint8_t { text, json };
 
 /// One line a message, whatever bytes it holds. Text: `2026-11-20T23:26:29.123Z WARN message`; JSON (RFC 8259):
 /// `{"time":"2026-11-20T23:26:29.123Z","level":"warn","msg":"message"}`. Times are UTC.
-std::unique_ptr<spdlog::formatter> make_log_formatter(LogFormat format);
+/// @param priority each line begins with its priority as the journal reads it, "<4>" for a warning
+std::unique_ptr<spdlog::formatter> make_log_formatter(LogFormat format, bool priority = false);
 
-/// Makes `sink` (none: stderr, unbuffered) the place where spdlog's free functions write. Call before other threads
-/// log.
+/// Makes `sink` (none: stderr, unbuffered, with priorities where the journal reads it) the place where spdlog's free
+/// functions write. Call before other threads log.
 void init_log(LogLevel level, LogFormat format, spdlog::sink_ptr sink = nullptr);
 
 /// Keeps a message that repeats from flooding the log: each key is logged at once, then at most once per interval, with

@@ -8,9 +8,12 @@
 
 #include <array>
 #include <filesystem>
+#include <fstream>
 
 namespace tacho::kernel {
 namespace {
+
+constexpr const char* kTracefs = "/sys/kernel/tracing";
 
 bool has_capability(unsigned capability) {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
@@ -29,12 +32,12 @@ bool is_tracefs(const std::string& path) {
 }  // namespace
 
 Result<std::string> ensure_tracefs() {
-  for (const char* path : {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"}) {
+  for (const char* path : {kTracefs, "/sys/kernel/debug/tracing"}) {
     if (is_tracefs(path)) {
       return path;
     }
   }
-  std::string path = "/sys/kernel/tracing";
+  std::string path = kTracefs;
   if (::mount("tracefs", path.c_str(), "tracefs", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) {
     return fail_errno("tracefs is not mounted and cannot be mounted at " + path);
   }
@@ -58,6 +61,26 @@ std::vector<std::string> missing_prerequisites(const std::string& btf_path) {
   if (::access(btf.c_str(), R_OK) != 0) {
     missing.emplace_back("no kernel type information at " + btf +
                          ": use a kernel with CONFIG_DEBUG_INFO_BTF, or name a BTF file with --btf.path");
+  }
+  return missing;
+}
+
+KprobeRights kprobe_rights() {
+  KprobeRights rights{.may_administer = has_capability(CAP_SYS_ADMIN)};
+  std::ifstream("/proc/sys/kernel/perf_event_paranoid") >> rights.paranoid;
+  const std::string events = std::string(kTracefs) + "/kprobe_events";
+  rights.may_write_events = ::access(events.c_str(), F_OK) != 0 || ::access(events.c_str(), W_OK) == 0;
+  return rights;
+}
+
+std::string missing_for_kprobes(const KprobeRights& rights) {
+  std::string missing;
+  // Debian's kernels refuse perf_event_open from level 3 on to whoever has only CAP_PERFMON.
+  if (rights.paranoid > 2 && !rights.may_administer) {
+    missing = "CAP_SYS_ADMIN (kernel.perf_event_paranoid is " + std::to_string(rights.paranoid) + ")";
+  }
+  if (!rights.may_write_events) {
+    missing += (missing.empty() ? "" : " and ") + ("to write to " + std::string(kTracefs));
   }
   return missing;
 }

@@ -23,9 +23,16 @@ def starts() -> int:
     return 20 if LONG else 10
 
 
-@pytest.fixture(scope="module", params=engines.RELEASES)
+@pytest.fixture
+def long_only():
+    """For what waits for minutes."""
+    if not LONG:
+        pytest.skip("takes long: TACHO_SKIP_SLOW is set")
+
+
+@pytest.fixture(scope="session", params=engines.RELEASES)
 def engine(request):
-    """Docker's engine of a Debian, which ends with the module."""
+    """Docker's engine of a Debian, which ends with the run."""
     if reason := why_not() or engines.why_not(request.param):
         pytest.skip(reason)
     with engines.Engine(request.param) as running, tempfile.TemporaryDirectory() as directory:

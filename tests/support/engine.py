@@ -66,7 +66,9 @@ class Service:
 
     def __init__(self, name: str, argv, environment: dict):
         self.cgroup = cgroup2_mount() / "system.slice" / f"{name}.service"
-        self.cgroup.mkdir(parents=True)
+        self.cgroup.mkdir(parents=True, exist_ok=True)
+        if pids := (self.cgroup / "cgroup.procs").read_text().split():
+            raise RuntimeError(f"{self.cgroup} has processes of another engine: {', '.join(pids)}")
         # Not left behind by a test that is ended.
         prefix = ["setpriv", "--pdeathsig", "TERM", *joining(self.cgroup)]
         self.process = Process(argv, prefix=prefix, env=environment)

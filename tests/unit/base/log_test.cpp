@@ -30,12 +30,13 @@ class Capture {
   std::ostringstream stream_;
 };
 
-std::string formatted(LogFormat format, spdlog::level::level_enum level, const std::string& message) {
+std::string formatted(LogFormat format, spdlog::level::level_enum level, const std::string& message,
+                      bool priority = false) {
   using namespace std::chrono_literals;
   const spdlog::log_clock::time_point when{1'795'217'189s + 7ms};
   const spdlog::details::log_msg entry(when, {}, "tacho", level, message);
   spdlog::memory_buf_t out;
-  tacho::make_log_formatter(format)->format(entry, out);
+  tacho::make_log_formatter(format, priority)->format(entry, out);
   return {out.data(), out.size()};
 }
 
@@ -45,6 +46,14 @@ TEST_CASE("a text line has UTC time with milliseconds, level and message") {
   CHECK(formatted(LogFormat::text, spdlog::level::warn, "port=80 is taken") ==
         "2026-11-20T23:26:29.007Z WARN port=80 is taken\n");
   CHECK(formatted(LogFormat::text, spdlog::level::critical, "x") == "2026-11-20T23:26:29.007Z ERROR x\n");
+}
+
+TEST_CASE("for the journal a line of either format begins with its priority") {
+  CHECK(formatted(LogFormat::text, spdlog::level::err, "x", true) == "<3>2026-11-20T23:26:29.007Z ERROR x\n");
+  CHECK(formatted(LogFormat::text, spdlog::level::warn, "x", true) == "<4>2026-11-20T23:26:29.007Z WARN x\n");
+  CHECK(formatted(LogFormat::text, spdlog::level::info, "x", true) == "<6>2026-11-20T23:26:29.007Z INFO x\n");
+  CHECK(formatted(LogFormat::json, spdlog::level::debug, "x", true) ==
+        "<7>{\"time\":\"2026-11-20T23:26:29.007Z\",\"level\":\"debug\",\"msg\":\"x\"}\n");
 }
 
 TEST_CASE("a text message stays on its line") {

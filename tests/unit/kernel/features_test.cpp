@@ -8,6 +8,18 @@
 
 namespace kernel = tacho::kernel;
 
+TEST_CASE("kprobes lack what the level of the sysctl and the rights in tracefs take") {
+  using kernel::missing_for_kprobes;
+  CHECK(missing_for_kprobes({.paranoid = 2, .may_administer = false, .may_write_events = true}).empty());
+  CHECK(missing_for_kprobes({.paranoid = 3, .may_administer = true, .may_write_events = true}).empty());
+  CHECK(missing_for_kprobes({.paranoid = 3, .may_administer = false, .may_write_events = true}) ==
+        "CAP_SYS_ADMIN (kernel.perf_event_paranoid is 3)");
+  CHECK(missing_for_kprobes({.paranoid = 2, .may_administer = true, .may_write_events = false}) ==
+        "to write to /sys/kernel/tracing");
+  CHECK(missing_for_kprobes({.paranoid = 4, .may_administer = false, .may_write_events = false}) ==
+        "CAP_SYS_ADMIN (kernel.perf_event_paranoid is 4) and to write to /sys/kernel/tracing");
+}
+
 TEST_CASE("a BTF file that is not there is a missing prerequisite that names the file and the remedy") {
   const auto missing = kernel::missing_prerequisites("/nonexistent/btf");
   const auto about_btf = std::ranges::find_if(
