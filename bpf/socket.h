@@ -45,7 +45,7 @@ struct socket_shard {
 	struct socket_moments moments[TACHO_DIRECTIONS];
 	struct duration_histogram queue; /* its count is that of turns opened */
 	struct duration_histogram service;
-	struct duration_histogram duration; /* its count is that of requests answered */
+	struct fine_histogram duration; /* its count is that of requests answered */
 	struct duration_histogram reply;
 	struct duration_histogram accept_wait;
 	__u64 unanswered;

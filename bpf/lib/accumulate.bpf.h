@@ -63,53 +63,68 @@ static __always_inline u32 log2_u64(u64 v)
 	return r + (v >> 1);
 }
 
-/* ns / 250 rounded down; exact below 2^36 ns, without a division (which costs 20 cycles). */
-static __always_inline u64 quarter_microseconds(u64 ns)
+/*
+ * Whole steps of 62.5 ns below a duration; exact, without a division (which costs 20 cycles). 0 < ns < 2^37.
+ */
+static __always_inline u64 fine_steps(u64 ns)
 {
-	/* ceil(2^36 / 250): the error stays below one for 28-bit arguments. */
-	const u64 reciprocal = 274877907;
+	/* ceil(2^36 / 125): the error stays below one for 29-bit arguments. */
+	const u64 reciprocal = 549755814;
+	u64 halves = 2 * ns - 1;
 
-	if (ns < 1ULL << 28)
-		return ns * reciprocal >> 36;
-	/* floor(floor(ns / 256) / 250) * 256 names the same bucket: up here all bounds are multiples of 64
-	 * us. */
-	return ((ns >> 8) * reciprocal >> 36) << 8;
+	if (halves < 1ULL << 29)
+		return halves * reciprocal >> 36;
+	/* Names the same slot: up here all bounds are multiples of 256 halves of a nanosecond. */
+	return ((halves >> 8) * reciprocal >> 36) << 8;
 }
 
 /*
- * A global function: the verifier works through its branches once a program. Inlined, every duration that an
- * operation observes multiplies the ways through it by six. 64 bits wide: the verifier of 6.1 does not carry
- * a bound from the lower half over.
+ * The slot of a fine histogram. A global function: the verifier works through its branches once a program.
+ * Inlined, every duration that an operation observes multiplies the ways through it by six. 64 bits wide: the
+ * verifier of 6.1 does not carry a bound from the lower half over.
  */
-__noinline u64 histogram_slot(u64 ns)
+__noinline u64 fine_slot(u64 ns)
 {
-	u64 quarters;
+	u64 steps;
 	u32 octave, slot;
 
 	if (ns <= 1000)
 		return 0;
 	if (ns > 1000ULL << TACHO_HISTOGRAM_OCTAVES)
-		return TACHO_HISTOGRAM_SLOTS - 1;
-	quarters = quarter_microseconds(ns - 1);
-	octave = log2_u64(quarters) - 2;
-	slot = 1 + octave * TACHO_HISTOGRAM_PER_OCTAVE + ((quarters >> octave) & 3);
-	return slot < TACHO_HISTOGRAM_SLOTS ? slot : TACHO_HISTOGRAM_SLOTS - 1;
+		return TACHO_HISTOGRAM_FINE_SLOTS - 1;
+	steps = fine_steps(ns);
+	octave = log2_u64(steps) - 4;
+	slot = 1 + octave * TACHO_HISTOGRAM_FINE_PER_OCTAVE +
+	       ((steps >> octave) & (TACHO_HISTOGRAM_FINE_PER_OCTAVE - 1));
+	return slot < TACHO_HISTOGRAM_FINE_SLOTS ? slot : TACHO_HISTOGRAM_FINE_SLOTS - 1;
 }
 
-static __always_inline void observe(struct duration_histogram *h, u64 ns)
+static __always_inline u64 histogram_slot(u64 ns)
 {
-	u64 slot = histogram_slot(ns);
-
-	if (slot < TACHO_HISTOGRAM_SLOTS)
-		add(&h->slots[slot], 1);
-	add(&h->sum_ns, ns);
+	return (fine_slot(ns) + 3) >> 2;
 }
 
-static __always_inline void observe_atomic(struct duration_histogram *h, u64 ns)
-{
-	u64 slot = histogram_slot(ns);
+#define DEFINE_OBSERVE(name, histogram, slot_of, slot_count, add_to)                                         \
+	static __always_inline void name(struct histogram *h, u64 ns)                                        \
+	{                                                                                                    \
+		u64 slot = slot_of(ns);                                                                      \
+                                                                                                             \
+		if (slot < (slot_count))                                                                     \
+			add_to(&h->slots[slot], 1);                                                          \
+		add_to(&h->sum_ns, ns);                                                                      \
+	}
 
-	if (slot < TACHO_HISTOGRAM_SLOTS)
-		add_atomic(&h->slots[slot], 1);
-	add_atomic(&h->sum_ns, ns);
-}
+DEFINE_OBSERVE(observe_coarse, duration_histogram, histogram_slot, TACHO_HISTOGRAM_SLOTS, add)
+DEFINE_OBSERVE(observe_fine, fine_histogram, fine_slot, TACHO_HISTOGRAM_FINE_SLOTS, add)
+DEFINE_OBSERVE(observe_coarse_atomic, duration_histogram, histogram_slot, TACHO_HISTOGRAM_SLOTS, add_atomic)
+DEFINE_OBSERVE(observe_fine_atomic, fine_histogram, fine_slot, TACHO_HISTOGRAM_FINE_SLOTS, add_atomic)
+
+/* One more duration, in a histogram of either kind. */
+#define observe(histogram, ns)                                                                               \
+	_Generic((histogram),                                                                                \
+	    struct fine_histogram *: observe_fine,                                                           \
+	    struct duration_histogram *: observe_coarse)(histogram, ns)
+#define observe_atomic(histogram, ns)                                                                        \
+	_Generic((histogram),                                                                                \
+	    struct fine_histogram *: observe_fine_atomic,                                                    \
+	    struct duration_histogram *: observe_coarse_atomic)(histogram, ns)

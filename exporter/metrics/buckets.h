@@ -20,6 +20,15 @@ inline constexpr std::uint64_t kUnbounded = std::numeric_limits<std::uint64_t>::
 
 /// The slot that counts a duration of `ns`, as bpf/lib/histogram.h defines it; the kernel side must agree.
 std::size_t slot_of(std::uint64_t ns);
+/// The same of a fine histogram.
+std::size_t fine_slot_of(std::uint64_t ns);
+/// The slot of a histogram that a slot of a fine one is a part of.
+constexpr std::size_t coarse_slot(std::size_t fine_slot) {
+  constexpr std::size_t kParts = TACHO_HISTOGRAM_FINE_PER_OCTAVE / TACHO_HISTOGRAM_PER_OCTAVE;
+  return (fine_slot + kParts - 1) / kParts;
+}
+/// The same observations in larger slots.
+Histogram coarse(const FineHistogram& histogram);
 
 /// Inclusive upper bound of a slot in nanoseconds, kUnbounded for the overflow slot. `slot` < kSlots.
 std::uint64_t slot_bound_ns(std::size_t slot);
@@ -49,11 +58,16 @@ class BucketLayout {
   std::vector<Bucket> buckets_;
 };
 
+/// Inclusive upper bound in seconds of a slot of a histogram with that many slots an octave; infinity for the last one.
+double slot_bound_seconds(std::size_t slot, std::size_t per_octave);
+
 /// Number of observations.
 std::uint64_t total(const Histogram& histogram);
+std::uint64_t total(const FineHistogram& histogram);
 
 /// The `q`-quantile (0…1, clamped) in seconds, linear inside a slot as Prometheus' histogram_quantile; the highest
 /// bound if it falls into the overflow slot, NaN if there is no observation.
 double quantile(const Histogram& histogram, double q);
+double quantile(const FineHistogram& histogram, double q);
 
 }  // namespace tacho::metrics

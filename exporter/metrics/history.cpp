@@ -11,20 +11,20 @@ constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr double kNanosecondsPerSecond = 1e9;
 constexpr double kShareSteps = 250;
 constexpr std::uint8_t kNoShare = 255;
-constexpr double kShortest = 1e-6;       // seconds; all shorter durations are one slot of the histogram
-constexpr double kStepsPerOctave = 9.6;  // 250 steps for the 26 octaves
-constexpr std::uint8_t kLongest = 251;
+constexpr double kShortest = 1e-6;  // seconds; all shorter durations are one slot of the histogram
+constexpr double kStepsPerOctave = 64;
+constexpr std::uint16_t kLongest = 2 + TACHO_HISTOGRAM_OCTAVES * 64;
 constexpr double kCountSteps = 8;  // per doubling of a number in a heat column
 
-std::uint8_t pack_duration(double seconds) {
+std::uint16_t pack_duration(double seconds) {
   if (std::isnan(seconds)) {
     return 0;
   }
   const double step = std::round(std::log2(std::max(seconds, kShortest) / kShortest) * kStepsPerOctave);
-  return static_cast<std::uint8_t>(std::min<double>(step + 1, kLongest));
+  return static_cast<std::uint16_t>(std::min<double>(step + 1, kLongest));
 }
 
-double unpack_duration(std::uint8_t code) {
+double unpack_duration(std::uint16_t code) {
   return code == 0 ? kNone : kShortest * std::exp2((code - 1) / kStepsPerOctave);
 }
 
@@ -53,12 +53,12 @@ double share(double part, double whole) {
   return whole > 0 ? std::clamp(part / whole, 0.0, 1.0) : kNone;
 }
 
-std::size_t heat_row(std::size_t slot) {
-  return (slot + TACHO_HISTOGRAM_PER_OCTAVE - 1) / TACHO_HISTOGRAM_PER_OCTAVE;
+constexpr std::size_t heat_row(std::size_t fine_slot) {
+  return (fine_slot + FineHistogram::kPerOctave - 1) / FineHistogram::kPerOctave;
 }
-static_assert((kOverflowSlot + TACHO_HISTOGRAM_PER_OCTAVE - 1) / TACHO_HISTOGRAM_PER_OCTAVE == kHeatRows - 1);
+static_assert(heat_row(TACHO_HISTOGRAM_FINE_SLOTS - 1) == kHeatRows - 1);
 
-void set_quantiles(Reading& reading, const Histogram& durations) {
+void set_quantiles(Reading& reading, const FineHistogram& durations) {
   reading.p50 = quantile(durations, 0.5);
   reading.p99 = quantile(durations, 0.99);
 }
@@ -123,14 +123,22 @@ void History::add(std::uint64_t tick, const HistorySample& sample, const Sums& b
     std::ranges::transform(r.column, sealed.begin(), pack_count);
     r.column.fill(0);
   }
-  Slots& gained = r.gained.at(tick % kRecent);
-  Histogram second;
-  for (std::size_t slot = 0; slot < kSlots; ++slot) {
+  std::vector<Gain>& gained = r.gained.at(tick % kRecent);
+  for (const Gain& old : gained) {
+    r.recent.slots.at(old.slot) -= old.count;
+  }
+  gained.clear();
+  FineHistogram second;
+  for (std::size_t slot = 0; slot < second.slots.size(); ++slot) {
     const std::uint64_t more = gain(r.previous.slots.at(slot), sample.duration.slots.at(slot));
-    second.slots.at(slot) = more;
-    r.recent.slots.at(slot) += more - gained.at(slot);
-    gained.at(slot) = static_cast<std::uint32_t>(more);
-    r.column.at(heat_row(slot)) += static_cast<std::uint32_t>(more);
+    if (more == 0) {
+      continue;
+    }
+    const auto count = static_cast<std::uint32_t>(more);
+    gained.push_back({static_cast<std::uint16_t>(slot), count});
+    second.slots.at(slot) = count;
+    r.recent.slots.at(slot) += count;
+    r.column.at(heat_row(slot)) += count;
   }
   r.previous = sample.duration;
   Reading reading = between(before, sums_.at(tick % sums_.size()));
@@ -155,8 +163,8 @@ Reading History::recent() const {
   return reading;
 }
 
-Histogram History::recent_durations() const {
-  return requests_ ? requests_->recent : Histogram{};
+FineHistogram History::recent_durations() const {
+  return requests_ ? requests_->recent : FineHistogram{};
 }
 
 std::vector<Reading> History::points(std::uint64_t since) const {
@@ -191,7 +199,14 @@ std::vector<HeatColumn> History::columns(std::uint64_t since) const {
 }
 
 std::size_t History::memory() const {
-  return requests_ ? sizeof(Requests) : 0;
+  if (!requests_) {
+    return 0;
+  }
+  std::size_t gains = 0;
+  for (const std::vector<Gain>& gained : requests_->gained) {
+    gains += gained.capacity();
+  }
+  return sizeof(Requests) + gains * sizeof(Gain);
 }
 
 }  // namespace tacho::metrics

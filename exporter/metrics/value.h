@@ -45,11 +45,13 @@ struct Value {
 };
 
 /// A duration histogram as the kernel counts it (bpf/lib/histogram.h): not cumulative, sum in nanoseconds.
-struct Histogram {
-  std::array<std::uint64_t, TACHO_HISTOGRAM_SLOTS> slots{};
+template <std::size_t PerOctave>
+struct SlotHistogram {
+  static constexpr std::size_t kPerOctave = PerOctave;
+  std::array<std::uint64_t, 1 + TACHO_HISTOGRAM_OCTAVES * PerOctave + 1> slots{};
   std::uint64_t sum_ns = 0;
 
-  Histogram& operator+=(const Histogram& other) {
+  SlotHistogram& operator+=(const SlotHistogram& other) {
     for (std::size_t i = 0; i < slots.size(); ++i) {
       slots[i] += other.slots[i];
     }
@@ -57,6 +59,11 @@ struct Histogram {
     return *this;
   }
 };
+
+/// What is exposed.
+using Histogram = SlotHistogram<TACHO_HISTOGRAM_PER_OCTAVE>;
+/// What quantiles are taken from, for people: at most 6 % off.
+using FineHistogram = SlotHistogram<TACHO_HISTOGRAM_FINE_PER_OCTAVE>;
 
 /// A sample of a family whose label values are only known at run time (such as `peer`).
 struct DynamicSample {

@@ -43,16 +43,13 @@ json reading_json(const metrics::Reading& reading) {
           {"idle_share", number(reading.idle_share)}};
 }
 
-json bound(std::size_t slot) {
-  return slot == metrics::kOverflowSlot ? json(nullptr)
-                                        : number(static_cast<double>(metrics::slot_bound_ns(slot)) * 1e-9);
-}
-
-json histogram_json(const metrics::Histogram& histogram) {
+/// Pairs of a slot's upper bound in seconds, null for the last one, and its count.
+json histogram_json(const metrics::FineHistogram& histogram) {
   json list = json::array();
-  for (std::size_t slot = 0; slot < metrics::kSlots; ++slot) {
+  for (std::size_t slot = 0; slot < histogram.slots.size(); ++slot) {
     if (histogram.slots.at(slot) > 0) {
-      list.push_back({bound(slot), histogram.slots.at(slot)});
+      list.push_back(
+          {number(metrics::slot_bound_seconds(slot, metrics::FineHistogram::kPerOctave)), histogram.slots.at(slot)});
     }
   }
   return list;
@@ -172,7 +169,7 @@ std::string detail_json(const scrape::DetailView& view) {
                       {"bounds", json::array()},
                       {"columns", heat_json(view.columns)}};
   for (std::size_t row = 0; row < metrics::kHeatRows; ++row) {
-    document["heat"]["bounds"].push_back(bound(std::min(row * TACHO_HISTOGRAM_PER_OCTAVE, metrics::kOverflowSlot)));
+    document["heat"]["bounds"].push_back(number(metrics::slot_bound_seconds(row, 1)));
   }
   document["hooks"] = json::array();
   for (const auto& [probe, hook] : view.hooks) {

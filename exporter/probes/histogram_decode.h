@@ -8,7 +8,9 @@ namespace tacho::probes {
 
 /// Adds a shard's histogram that programs may be changing. `_count` is the sum of the slots, so a torn read puts `_sum`
 /// at most one event out of step.
-inline void add_histogram(metrics::Histogram& sum, const duration_histogram& shard) {
+template <std::size_t PerOctave, class Shard>
+void add_histogram(metrics::SlotHistogram<PerOctave>& sum, const Shard& shard) {
+  static_assert(sizeof(shard.slots) == sizeof(sum.slots));
   for (std::size_t i = 0; i < sum.slots.size(); ++i) {
     sum.slots[i] += load(shard.slots[i]);
   }

@@ -51,7 +51,7 @@ struct ConditionCounters {
 /// What the sampler reads of a target once a second, beside the window's counters; each probe adds its part.
 struct Activity {
   ConditionCounters conditions;
-  metrics::Histogram duration;              ///< of requests
+  metrics::FineHistogram duration;          ///< of requests
   std::optional<std::uint64_t> queue_ns;    ///< time that requests waited for their first read
   std::uint64_t threads = 0;                ///< that poll and are alive
   std::optional<std::uint64_t> running_ns;  ///< thread time on CPUs
@@ -68,8 +68,8 @@ struct Dependency {
 /// What people want to know first about a target; each probe fills in its part.
 struct Summary {
   std::uint64_t requests = 0;
-  metrics::Histogram duration;  ///< arrival to first byte of the reply
-  metrics::Histogram queue;     ///< arrival to first read
+  metrics::FineHistogram duration;  ///< arrival to first byte of the reply
+  metrics::Histogram queue;         ///< arrival to first read
   std::uint64_t in_flight = 0;
   std::uint64_t server_connections = 0;
   std::uint64_t waiters = 0;  ///< threads in polling calls

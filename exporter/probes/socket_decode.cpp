@@ -198,7 +198,7 @@ void decode(const SocketSnapshot& s, std::span<const DependencySnapshot> depende
   each([&window](const Moments&, Direction d) { return Value::number(window.variance(d)); });
   each([&window](const Moments&, Direction d) { return Value::number(window.cv2(d)); });
   row.values.push_back(Value::count(requests(s)));
-  row.histograms.insert(row.histograms.end(), {s.duration, s.queue, s.service, s.reply});
+  row.histograms.insert(row.histograms.end(), {metrics::coarse(s.duration), s.queue, s.service, s.reply});
   row.values.push_back(Value::count(in_flight(s)));
   row.values.push_back(Value::count(s.unanswered));
   row.values.push_back(Value::count(s.handshakes));

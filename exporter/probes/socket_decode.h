@@ -18,7 +18,7 @@ struct SocketSnapshot {
   std::array<metrics::Moments, TACHO_DIRECTIONS> moments;
   metrics::Histogram queue;
   metrics::Histogram service;
-  metrics::Histogram duration;
+  metrics::FineHistogram duration;
   metrics::Histogram reply;
   metrics::Histogram accept_wait;
   std::uint64_t unanswered = 0;

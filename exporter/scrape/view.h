@@ -96,7 +96,7 @@ struct DetailView {
 
   ViewTime time;
   TableRow row;
-  metrics::Histogram recent_durations;       ///< of the last ten seconds
+  metrics::FineHistogram recent_durations;   ///< of the last ten seconds
   std::array<double, 2> variance{};          ///< of intervals over the window, s², by metrics::Direction
   std::array<double, 2> cv2{};               ///< variance / mean²
   std::vector<metrics::Reading> points;      ///< one a second, the latest is the time's

@@ -8,3 +8,8 @@ SEC("raw_tp")
 int slot_of(u64* ctx) {
   return histogram_slot(ctx[0]);
 }
+
+SEC("raw_tp")
+int fine_slot_of(u64* ctx) {
+  return fine_slot(ctx[0]);
+}

@@ -5,7 +5,9 @@
 
 #include <array>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "kernel/bpf_object.h"
@@ -18,7 +20,7 @@ namespace {
 std::unique_ptr<tacho::kernel::BpfObject> load() {
   using tacho::kernel::Alternative;
   using tacho::kernel::Hook;
-  static constexpr std::array<std::string_view, 1> kPrograms{"slot_of"};
+  static constexpr std::array<std::string_view, 2> kPrograms{"slot_of", "fine_slot_of"};
   static constexpr std::array kWays{Alternative{"test_run", kPrograms}};
   static constexpr std::array kHooks{Hook{"slots", kWays}};
   std::size_t size = 0;
@@ -46,8 +48,9 @@ std::vector<std::uint64_t> durations() {
   for (std::uint64_t ns = 0; ns < 3'000; ++ns) {
     all.push_back(ns);
   }
-  for (std::size_t slot = 0; slot + 1 < metrics::kSlots; ++slot) {
-    const std::uint64_t bound = metrics::slot_bound_ns(slot);
+  for (std::size_t slot = 0; slot + 1 < TACHO_HISTOGRAM_FINE_SLOTS; ++slot) {
+    const double seconds = metrics::slot_bound_seconds(slot, metrics::FineHistogram::kPerOctave);
+    const auto bound = static_cast<std::uint64_t>(std::round(seconds * 1e9));
     for (const std::int64_t offset : {-251, -250, -249, -2, -1, 0, 1, 2, 249, 250, 251}) {
       all.push_back(bound + static_cast<std::uint64_t>(offset));
     }
@@ -69,19 +72,28 @@ std::vector<std::uint64_t> durations() {
 }  // namespace
 
 TEST_CASE("every duration has the same slot in the kernel and in user space") {
+  struct Kind {
+    std::string program;
+    std::size_t (*slot_of)(std::uint64_t);
+    std::size_t slots;
+  };
+  const auto [name, slot_of, slots] =
+      GENERATE(values<Kind>({{"slot_of", metrics::slot_of, metrics::kSlots},
+                             {"fine_slot_of", metrics::fine_slot_of, TACHO_HISTOGRAM_FINE_SLOTS}}));
+  CAPTURE(name);
   const auto object = load();
-  const int program = bpf_program__fd(object->program("slot_of"));
+  const int program = bpf_program__fd(object->program(name));
   std::size_t checked = 0;
-  std::vector<bool> seen(metrics::kSlots);
+  std::vector<bool> seen(slots);
   for (const std::uint64_t ns : durations()) {
     const int slot = slot_in_kernel(program, ns);
-    if (slot != static_cast<int>(metrics::slot_of(ns))) {
+    if (slot != static_cast<int>(slot_of(ns))) {
       CAPTURE(ns);
-      CHECK(slot == static_cast<int>(metrics::slot_of(ns)));
+      CHECK(slot == static_cast<int>(slot_of(ns)));
     }
     seen.at(static_cast<std::size_t>(std::max(slot, 0))) = true;
     ++checked;
   }
   CHECK(checked > 20'000);
-  CHECK(std::ranges::count(seen, true) == static_cast<long>(metrics::kSlots));
+  CHECK(std::ranges::count(seen, true) == static_cast<long>(slots));
 }

@@ -94,6 +94,55 @@ TEST_CASE("finer layouts contain the coarser ones and every bucket fits its text
   CHECK(le_values(2)[1] == "1.5e-06");
 }
 
+TEST_CASE("slots of a fine histogram are parts of a coarse one's, and hold what their bounds say") {
+  constexpr std::size_t kPerOctave = FineHistogram::kPerOctave;
+  CHECK(coarse_slot(0) == 0);
+  CHECK(coarse_slot(TACHO_HISTOGRAM_FINE_SLOTS - 1) == kOverflowSlot);
+  for (std::size_t slot = 0; slot + 1 < TACHO_HISTOGRAM_FINE_SLOTS; ++slot) {
+    const double bound = slot_bound_seconds(slot, kPerOctave) * 1e9;
+    const auto longest = static_cast<std::uint64_t>(std::floor(bound + 1e-6 * bound / 1e6));
+    CAPTURE(slot, bound);
+    CHECK(fine_slot_of(longest) == slot);
+    CHECK(fine_slot_of(longest + 1) == slot + 1);
+    CHECK(coarse_slot(slot) == slot_of(longest));
+  }
+  CHECK(std::isinf(slot_bound_seconds(TACHO_HISTOGRAM_FINE_SLOTS - 1, kPerOctave)));
+  CHECK(slot_bound_seconds(4, 1) == Approx(16e-6));
+}
+
+TEST_CASE("a fine histogram is exposed with all its observations") {
+  FineHistogram fine;
+  Histogram expected;
+  for (std::uint64_t ns = 100; ns < std::uint64_t{1} << 40; ns = ns * 21 / 20) {
+    ++fine.slots[fine_slot_of(ns)];
+    ++expected.slots[slot_of(ns)];
+    fine.sum_ns += ns;
+  }
+  CHECK(coarse(fine).slots == expected.slots);
+  CHECK(coarse(fine).sum_ns == fine.sum_ns);
+}
+
+TEST_CASE("quantiles of a narrow distribution are at most 6 % off in a fine histogram") {
+  std::mt19937_64 random(11);
+  for (double centre = 20e3; centre < 5e9; centre *= 1.07) {
+    for (const double width : {0.0, 0.005, 0.02, 0.1}) {
+      std::normal_distribution<double> normal(centre, width * centre);
+      std::vector<std::uint64_t> durations(2'003);
+      std::ranges::generate(durations, [&] { return static_cast<std::uint64_t>(width > 0 ? normal(random) : centre); });
+      FineHistogram histogram;
+      for (const std::uint64_t ns : durations) {
+        ++histogram.slots[fine_slot_of(ns)];
+      }
+      std::ranges::sort(durations);
+      for (const double q : {0.5, 0.99}) {
+        const auto exact = static_cast<double>(durations[static_cast<std::size_t>(q * 2'002)]);
+        CAPTURE(centre, width, q);
+        CHECK(quantile(histogram, q) * 1e9 == Approx(exact).epsilon(0.06));
+      }
+    }
+  }
+}
+
 TEST_CASE("quantile interpolates inside a slot") {
   Histogram histogram;
   CHECK(std::isnan(quantile(histogram, 0.5)));

@@ -84,8 +84,8 @@ TEST_CASE("of many peers the table names the three that are called most") {
 TEST_CASE("a target in detail has its points, columns, histogram, hooks and losses") {
   scrape::DetailView view;
   view.row = row_of("web");
-  view.recent_durations.slots[metrics::slot_of(1'000'000)] = 5;
-  view.recent_durations.slots[metrics::kOverflowSlot] = 1;
+  view.recent_durations.slots[metrics::fine_slot_of(1'000'000)] = 5;
+  view.recent_durations.slots.back() = 1;
   view.points = {view.row.recent, view.row.last};
   view.columns.resize(2);
   view.columns[1][3] = 17;

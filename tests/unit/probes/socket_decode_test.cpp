@@ -40,6 +40,11 @@ void observe(duration_histogram& histogram, std::uint64_t ns, std::uint64_t time
   histogram.sum_ns += ns * times;
 }
 
+void observe(fine_histogram& histogram, std::uint64_t ns, std::uint64_t times = 1) {
+  histogram.slots[metrics::fine_slot_of(ns)] += times;
+  histogram.sum_ns += ns * times;
+}
+
 }  // namespace
 
 TEST_CASE("a new target has every fixed series, at zero") {

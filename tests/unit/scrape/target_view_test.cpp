@@ -38,7 +38,7 @@ TEST_CASE("/targets is JSON that says of each target what is known") {
   target.live = false;
   target.cgroups = 2;
   target.counts.requests = 1ULL << 60;
-  target.counts.duration.slots[tacho::metrics::slot_of(1'000'000)] = 4;
+  target.counts.duration.slots[tacho::metrics::fine_slot_of(1'000'000)] = 4;
   target.conditions = {"no_poll"};
   const std::vector<std::string> absent{"dns"};
   const auto document = nlohmann::json::parse(targets_json(std::vector{target}, absent));
@@ -51,7 +51,7 @@ TEST_CASE("/targets is JSON that says of each target what is known") {
   CHECK(entry.at("cgroups") == 2);
   CHECK(entry.at("requests") == 1ULL << 60);
   CHECK(entry.at("requests_per_second") == 12.5);
-  CHECK(entry.at("duration_p50_seconds").get<double>() == Approx(1e-3).epsilon(0.25));
+  CHECK(entry.at("duration_p50_seconds").get<double>() == Approx(1e-3).epsilon(0.06));
   CHECK(entry.at("conditions") == nlohmann::json{"no_poll"});
   CHECK(document.at("absent") == nlohmann::json{"dns"});
 }
