@@ -5,6 +5,7 @@
 #include <exception>
 #include <iostream>
 #include <span>
+#include <string>
 #include <variant>
 
 #include "cli.h"
@@ -13,6 +14,15 @@
 #include "top/top.h"
 
 namespace {
+
+/// What a configuration is refused for: bare lines for people and editors; whoever asked for JSON reads nothing else.
+void tell(const tacho::Cli& cli, spdlog::level::level_enum level, const std::string& text) {
+  if (cli.log_format == tacho::LogFormat::json) {
+    spdlog::log(level, "{}", text);
+  } else {
+    std::cerr << text << "\n";
+  }
+}
 
 int run(const tacho::Cli& cli) {
   using Command = tacho::Cli::Command;
@@ -34,10 +44,10 @@ int run(const tacho::Cli& cli) {
   if (!cli.config_file.empty()) {
     tacho::config::Loaded loaded = tacho::config::load_file(cli.config_file);
     for (const auto& warning : loaded.warnings) {
-      std::cerr << tacho::config::format(warning, loaded.file_name) << "\n";
+      tell(cli, spdlog::level::warn, tacho::config::format(warning, loaded.file_name));
     }
     for (const auto& error : loaded.errors) {
-      std::cerr << tacho::config::format(error, loaded.file_name) << "\n";
+      tell(cli, spdlog::level::err, tacho::config::format(error, loaded.file_name));
     }
     if (!loaded.errors.empty()) {
       return tacho::kExitUsage;

@@ -1,5 +1,6 @@
 """The command line: check, plan, once, and what users are told when something is wrong."""
 
+import json
 import os
 import pathlib
 import socket
@@ -43,6 +44,15 @@ def test_check_accepts_what_is_good_without_privilege(config):
     file = config(GOOD)
     checked = tacho("check", f"--config.file={file}", **UNPRIVILEGED)
     assert checked.returncode == 0, checked.stderr
+
+
+def test_a_refused_configuration_is_json_for_who_asked_for_it(config):
+    """As in the DaemonSet, whose log is read by programs only (K10)."""
+    refused = tacho("--config.file", config(BAD), "--log.format=json")
+    assert refused.returncode == 2 and refused.stdout == ""
+    lines = [json.loads(line) for line in refused.stderr.splitlines()]
+    assert len(lines) >= 3 and {line["level"] for line in lines} == {"error"}
+    assert any("cgruop" in line["msg"] for line in lines)
 
 
 def test_check_names_every_error_with_its_place(config):
