@@ -92,9 +92,9 @@ class ContainerTacho(DeployedTacho):
 
 
 class SidecarTacho(DeployedTacho):
-    """A container of a pod, beside others, that has nothing of the host, with the configuration of the overlay."""
+    """A container of a pod, beside others, that has nothing of the host, with the configuration of the component."""
 
-    CONFIG = REPOSITORY / "deploy/kubernetes/overlays/sidecar/component/tacho.yaml"
+    CONFIG = REPOSITORY / "deploy/kubernetes/components/sidecar/tacho.yaml"
 
     def __init__(self, storage: Storage, pod: Pod):
         options = [*pod.options, "--volume", f"{self.CONFIG}:/tacho.yaml:ro"]

@@ -61,6 +61,22 @@ def build(directory: pathlib.Path) -> list[dict]:
     return [thing for thing in yaml.load_all(_rendered(directory), yaml.CSafeLoader) if thing]
 
 
+def combination(place: pathlib.Path, resources: list[pathlib.Path], components: list[str], **more) -> list[dict]:
+    """All objects of a kustomization that a user would write, in a new directory `place`."""
+    place.mkdir()
+
+    def relative(path: pathlib.Path) -> str:
+        return os.path.relpath(path, place)
+
+    text = yaml.safe_dump({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+        "resources": [relative(path) for path in resources],
+        "components": [relative(ROOT / "components" / name) for name in components], **more,
+    })  # fmt: skip
+    (place / "kustomization.yaml").write_text(text)
+    return build(place)
+
+
 def one(objects: list[dict], kind: str) -> dict:
     """The one object of the kind."""
     (found,) = [thing for thing in objects if thing["kind"] == kind]

@@ -9,56 +9,11 @@ import re
 import pytest
 import yaml
 
-from support import kustomize
+from support import autoscaling, promtool
 from support.hpa import SYNC_SECONDS, Autoscaler
 from support.paths import REPOSITORY
-from support.process import run
 
-ROOT = kustomize.ROOT / "autoscaling"
 A, B = "api-6c5d-abcde", "api-6c5d-fghij"
-# How prometheus-adapter fills its template in.
-TEMPLATE = {"<<.GroupBy>>": "namespace, pod", "<<.Series>>": "tacho_saturation_ratio",
-            "<<.LabelMatchers>>": 'namespace="shop", pod=~"' + f'{A}|{B}"'}  # fmt: skip
-
-
-def adapter_query() -> str:
-    (rule,) = yaml.safe_load((ROOT / "hpa/adapter-rules.yaml").read_text())["rules"]
-    query = rule["metricsQuery"]
-    for placeholder, value in TEMPLATE.items():
-        assert placeholder in query
-        query = query.replace(placeholder, value)
-    assert "<<" not in query
-    return query
-
-
-def scaled_object() -> dict:
-    return yaml.safe_load((ROOT / "keda/scaled-object.yaml").read_text())
-
-
-def keda_query() -> str:
-    (trigger,) = scaled_object()["spec"]["triggers"]
-    return trigger["metadata"]["query"]
-
-
-def answers(query: str, tmp_path, series: dict[str, str]) -> list[tuple[dict, float]]:
-    """What a query gives on series, evaluated by promtool: what it did not expect is in its complaint."""
-    test = {
-        "rule_files": [],
-        "tests": [{
-            "interval": "15s",
-            "input_series": [{"series": name, "values": values} for name, values in series.items()],
-            "promql_expr_test": [{"expr": query, "eval_time": "5m", "exp_samples": [{"labels": "none", "value": -1}]}],
-        }],
-    }  # fmt: skip
-    file = tmp_path / "test.yaml"
-    file.write_text(yaml.safe_dump(test))
-    said = run(["promtool", "test", "rules", file], check=False)
-    got = re.search(r"^ +got: (.*)$", said, re.MULTILINE)
-    assert got, said
-    found = re.findall(r"\{([^}]*)\} ([-+.0-9E]+)", got[1])
-    return [(dict(re.findall(r'(\w+)="([^"]*)"', labels)), float(value)) for labels, value in found]
-
-
 CONDITIONS = json.loads((REPOSITORY / "grafana" / "conditions.json").read_text())
 HIDING = [condition["name"] for condition in CONDITIONS if "tacho_saturation_ratio" in condition["invalidates"]]
 HARMLESS = [condition["name"] for condition in CONDITIONS if condition["name"] not in HIDING]
@@ -82,12 +37,12 @@ def container(pod: str, ratio: float, *holding: str, error: float = 0.03, namesp
 def by_pod(tmp_path, *containers: dict) -> dict[str, float]:
     """What the adapter tells of each pod."""
     series = {name: values for one in containers for name, values in one.items()}
-    return {labels["pod"]: value for labels, value in answers(adapter_query(), tmp_path, series)}
+    return {labels["pod"]: value for labels, value in promtool.answers(autoscaling.adapter_query("shop", [A, B]), tmp_path, series)}
 
 
 def total(tmp_path, *containers: dict) -> float:
     """What KEDA is told."""
-    ((labels, value),) = answers(keda_query(), tmp_path, {n: values for one in containers for n, values in one.items()})
+    ((labels, value),) = promtool.answers(autoscaling.keda_query(), tmp_path, {n: values for one in containers for n, values in one.items()})
     assert labels == {}
     return value
 
@@ -134,7 +89,7 @@ def test_keda_gets_one_number_of_the_deployments_own_pods(tmp_path):
 
 def test_names_and_conditions_are_tachos():
     documented = (REPOSITORY / "exporter" / "METRICS.md").read_text()
-    for query in (adapter_query(), keda_query()):
+    for query in (autoscaling.adapter_query("shop", [A, B]), autoscaling.keda_query()):
         names = set(re.findall(r"\btacho_\w+", query))
         assert names == {"tacho_saturation_ratio", "tacho_saturation_ratio_error", "tacho_target_condition"}
         assert all(f"| `{name}` |" in documented for name in names)
@@ -142,8 +97,8 @@ def test_names_and_conditions_are_tachos():
 
 
 def test_both_have_the_same_bounds_and_say_how_fast():
-    hpa = yaml.safe_load((ROOT / "hpa/hpa.yaml").read_text())["spec"]
-    keda = scaled_object()["spec"]
+    hpa = autoscaling.hpa()["spec"]
+    keda = autoscaling.scaled_object()["spec"]
     assert (hpa["minReplicas"], hpa["maxReplicas"]) == (keda["minReplicaCount"], keda["maxReplicaCount"])
     assert hpa["behavior"] == keda["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]
     up, down = hpa["behavior"]["scaleUp"], hpa["behavior"]["scaleDown"]
@@ -159,7 +114,7 @@ def test_both_have_the_same_bounds_and_say_how_fast():
 
 
 def autoscaler() -> Autoscaler:
-    return Autoscaler.of(yaml.safe_load((ROOT / "hpa/hpa.yaml").read_text()))
+    return Autoscaler.of(autoscaling.hpa())
 
 
 def replay(hours: list[float], known=lambda second, pod: True, by_sum: bool = False) -> list[int]:

@@ -2,18 +2,23 @@
 
 import copy
 import pathlib
+import re
 import subprocess
 
 import pytest
 import yaml
 
-from support import kustomize
+from support import kustomize, promtool
 from support.paths import REPOSITORY, TACHO, require
 from support.process import run
 
-HOST_PATHS = {"/sys/fs/cgroup", "/sys/kernel/tracing", "/var/log/containers", "/var/log/pods"}
-NODE_OVERLAYS = ["base", "overlays/prometheus-operator", "overlays/annotations", "overlays/restricted-node"]
-ALL = [*NODE_OVERLAYS, "overlays/sidecar/example"]
+HOST_PATHS = {"/sys/fs/cgroup", "/sys/kernel/tracing", "/var/log/containers"}
+NODE_COMPONENTS = ["prometheus-operator", "annotations", "restricted-node"]
+NODE_OVERLAYS = ["base", *(f"overlays/{component}" for component in NODE_COMPONENTS), "examples/combined"]
+RESTRICTED = {"overlays/restricted-node", "examples/combined"}
+SIDECAR = "examples/sidecar"
+WORKLOADS = {"Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob"}
+CLUSTER_WIDE = {"Namespace", "PriorityClass"}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -31,8 +36,17 @@ def objects_of(name: str) -> list[dict]:
 def pod_of(name: str) -> dict:
     """The specification of the pods that run tacho."""
     objects = objects_of(name)
-    (owner,) = [thing for thing in objects if thing["kind"] in ("DaemonSet", "Deployment")]
-    return owner["spec"]["template"]["spec"]
+    return kustomize.one(objects, "DaemonSet")["spec"]["template"]["spec"]
+
+
+def template_of(workload: dict) -> dict:
+    spec = workload["spec"]
+    return spec.get("jobTemplate", {"spec": spec})["spec"]["template"]
+
+
+def sidecars() -> dict[str, dict]:
+    """Pod templates by name of the workload."""
+    return {thing["metadata"]["name"]: template_of(thing) for thing in objects_of(SIDECAR) if thing["kind"] in WORKLOADS}
 
 
 def tacho_of(pod: dict) -> dict:
@@ -78,18 +92,90 @@ def violations(pod: dict, host_paths: set[str], host_processes: bool = False) ->
 @pytest.mark.parametrize("name", NODE_OVERLAYS)
 def test_node_pod_has_what_it_needs_and_no_more(name):
     pod = pod_of(name)
-    restricted = name == "overlays/restricted-node"
+    restricted = name in RESTRICTED
     expected = HOST_PATHS - ({"/sys/kernel/tracing"} if restricted else set())
     assert violations(pod, expected, host_processes=not restricted) == []
     assert pod["automountServiceAccountToken"] is False and pod["serviceAccountName"] == "tacho"
     assert pod["tolerations"] == [{"operator": "Exists"}]
 
 
-def test_sidecar_sees_no_path_of_the_host():
-    pod = pod_of("overlays/sidecar/example")
-    assert violations(pod, set()) == []
-    (sidecar,) = pod["initContainers"]
-    assert sidecar["restartPolicy"] == "Always", "it runs beside the others, and is there before them"
+def test_sidecar_is_in_the_pods_of_every_kind_of_workload_but_of_those_that_say_no():
+    kinds = {thing["kind"] for thing in objects_of(SIDECAR)}
+    assert WORKLOADS <= kinds
+    templates = sidecars()
+    without = templates.pop("secret")
+    assert "initContainers" not in without["spec"] and "tacho-sidecar" not in without["metadata"]["labels"]
+    assert len(templates) == len(WORKLOADS)
+    for name, template in templates.items():
+        assert violations(template["spec"], set()) == [], name
+        (sidecar,) = template["spec"]["initContainers"]
+        assert sidecar["restartPolicy"] == "Always", "it runs beside the others, and is there before them"
+        assert sidecar == templates["api"]["spec"]["initContainers"][0], "the same in all of them"
+
+
+def test_sidecars_are_scraped_under_the_labels_of_their_pod():
+    monitor = kustomize.one(objects_of(SIDECAR), "PodMonitor")
+    namespace = monitor["metadata"]["namespace"]
+    for thing in objects_of(SIDECAR):
+        if thing["kind"] in WORKLOADS:
+            assert thing["metadata"]["namespace"] == namespace == "shop"
+    for name, template in sidecars().items():
+        selected = monitor["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+        assert selected == (name != "secret")
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    ports = {port["name"] for port in tacho_of(sidecars()["api"]["spec"])["ports"]}
+    assert endpoint["honorLabels"] is True and endpoint["port"] in ports
+    # The scrape's own `container` is tacho; namespace and pod are the observed ones'.
+    assert {"action": "labeldrop", "regex": "container"} in endpoint["relabelings"]
+    assert monitor["metadata"]["name"] == "tacho" and "jobLabel" not in monitor["spec"], "the rules ask for …/tacho"
+
+
+def test_old_place_of_the_sidecar_is_the_component(tmp_path):
+    (tmp_path / "apps").mkdir()
+    (tmp_path / "apps" / "workloads.yaml").write_text((kustomize.ROOT / SIDECAR / "workloads.yaml").read_text())
+    (tmp_path / "apps" / "kustomization.yaml").write_text("namespace: shop\nresources: [workloads.yaml]\n")
+    old = kustomize.combination(tmp_path / "old", [tmp_path / "apps"], ["../overlays/sidecar/component"], namespace="shop")
+    new = [thing for thing in objects_of(SIDECAR) if thing["kind"] != "PodMonitor"]
+    assert sorted(map(str, old)) == sorted(map(str, new))
+
+
+@pytest.mark.parametrize("number", range(2 ** len(NODE_COMPONENTS)))
+def test_components_combine(tmp_path, number):
+    chosen = [component for bit, component in enumerate(NODE_COMPONENTS) if number >> bit & 1]
+    image = {"name": "tacho", "newName": "registry.example.org/tacho", "newTag": "1"}
+    objects = kustomize.combination(tmp_path / "mine", [kustomize.ROOT / "base"], chosen, images=[image])
+    template = kustomize.one(objects, "DaemonSet")["spec"]["template"]
+    assert tacho_of(template["spec"])["image"] == "registry.example.org/tacho:1"
+    assert template["spec"]["hostPID"] == ("restricted-node" not in chosen)
+    assert ("prometheus.io/scrape" in template["metadata"]["annotations"]) == ("annotations" in chosen)
+    assert ("PodMonitor" in {thing["kind"] for thing in objects}) == ("prometheus-operator" in chosen)
+    assert all(thing["metadata"].get("namespace") == "tacho" for thing in objects if thing["kind"] not in CLUSTER_WIDE)
+
+
+def test_a_node_is_asked_once_when_it_has_had_the_time_to_start():
+    """A probe that fails makes the kubelet write a Warning."""
+    for container in (tacho_of(pod_of("base")), tacho_of(sidecars()["api"]["spec"])):
+        probe = container["startupProbe"]
+        assert probe["initialDelaySeconds"] >= 1 and probe["periodSeconds"] == 1
+        assert container["livenessProbe"]["httpGet"]["path"] == "/-/healthy"
+        assert {container[kind]["httpGet"]["path"] for kind in ("startupProbe", "readinessProbe")} == {"/-/ready"}
+
+
+def test_what_is_applied_twice_shows_no_difference():
+    """The API server leaves out what is empty."""
+
+    def empty(value, path: str) -> list[str]:
+        if isinstance(value, dict):
+            return [found for key, inner in value.items() for found in empty(inner, f"{path}.{key}")] if value else [path]
+        if isinstance(value, list):
+            return [found for inner in value for found in empty(inner, f"{path}[]")] if value else [path]
+        return [path] if value is None else []
+
+    allowed = {"podSelector", "namespaceSelector"}  # mean everything, and stay
+    for name in kustomize.kustomizations():
+        for thing in objects_of(name):
+            found = [path for path in empty(thing, thing["kind"]) if path.rpartition(".")[2] not in allowed]
+            assert found == [], name
 
 
 @pytest.mark.parametrize(
@@ -123,7 +209,10 @@ def test_no_right_is_asked_of_the_api_server(name):
     assert kustomize.one(objects, "ServiceAccount")["automountServiceAccountToken"] is False
     labels = kustomize.one(objects, "Namespace")["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "privileged"
-    assert all(thing["metadata"].get("namespace") == "tacho" for thing in objects if thing["kind"] != "Namespace")
+    assert all(thing["metadata"].get("namespace") == "tacho" for thing in objects if thing["kind"] not in CLUSTER_WIDE)
+    priority = kustomize.one(objects, "PriorityClass")
+    assert pod_of(name)["priorityClassName"] == priority["metadata"]["name"]
+    assert 0 < priority["value"] < 1_000_000_000 and not priority.get("globalDefault"), "below Kubernetes' own"
 
 
 @pytest.mark.parametrize("name", NODE_OVERLAYS)
@@ -139,7 +228,8 @@ def test_selectors_select_the_pods_and_ports_exist(name):
     assert {port["port"] for port in rule["ports"]} == ports == {"metrics"}
     (scraper,) = rule["from"]
     assert scraper["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": "prometheus"}
-    assert policy["egress"] == [] and set(policy["policyTypes"]) == {"Ingress", "Egress"}
+    assert scraper["namespaceSelector"]["matchLabels"] == {"kubernetes.io/metadata.name": "monitoring"}
+    assert "egress" not in policy and set(policy["policyTypes"]) == {"Ingress", "Egress"}
 
 
 def test_operator_scrapes_with_the_labels_of_the_observed():
@@ -184,10 +274,10 @@ def test_every_dashboard_is_a_config_map():
     assert all(len(str(thing)) < 250_000 for thing in dashboards), "kubectl apply keeps a copy in an annotation"
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", [*NODE_OVERLAYS, SIDECAR])
 def test_configuration_is_mounted_and_good(name, tmp_path):
     objects = objects_of(name)
-    pod = pod_of(name)
+    pod = sidecars()["api"]["spec"] if name == SIDECAR else pod_of(name)
     (volume,) = [volume["configMap"]["name"] for volume in pod["volumes"] if "configMap" in volume]
     (data,) = [thing["data"] for thing in objects if thing["metadata"]["name"] == volume]
     arguments = tacho_of(pod)["args"]
@@ -200,5 +290,24 @@ def test_configuration_is_mounted_and_good(name, tmp_path):
     assert subprocess.run([require(TACHO), "--help", *arguments], capture_output=True).returncode == 0
 
 
+def test_image_is_of_this_version():
+    version = re.search(r"project\(tacho VERSION (\S+)", (REPOSITORY / "CMakeLists.txt").read_text())[1]
+    assert tacho_of(pod_of("base"))["image"] == f"tacho:{version}"
+    assert tacho_of(sidecars()["api"]["spec"])["image"] == f"tacho:{version}"
+
+
+def test_names_of_a_sidecars_containers_are_joined_as_the_component_says(tmp_path):
+    text = (kustomize.ROOT / "components/sidecar/kustomization.yaml").read_text()
+    lines = text[text.index("#   tacho_requests_total *") : text.index("apiVersion:")].splitlines()
+    query = " ".join(line.removeprefix("#").strip() for line in lines)
+    series = {
+        'tacho_requests_total{namespace="shop",pod="a",target="pod",container_id="111"}': "0+60x20",
+        'kube_pod_container_info{namespace="shop",pod="a",container="api",container_id="containerd://111"}': "1x20",
+        'kube_pod_container_info{namespace="shop",pod="a",container="cache",container_id="containerd://222"}': "1x20",
+    }
+    ((labels, value),) = promtool.answers(query, tmp_path, series)
+    assert labels["container"] == "api" and labels["container_id"] == "111" and value == 1200
+
+
 def test_every_kustomization_is_tested():
-    assert set(kustomize.kustomizations()) == {*ALL, "autoscaling/hpa", "autoscaling/keda"}
+    assert set(kustomize.kustomizations()) == {*NODE_OVERLAYS, SIDECAR, "autoscaling/hpa", "autoscaling/keda"}

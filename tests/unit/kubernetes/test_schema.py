@@ -58,7 +58,7 @@ def spoil(objects: list[dict], kind: str, path: list, value) -> list[dict]:
 SPOILED = [
     ("base", "DaemonSet", ["spec", "template", "spec", "hostNetworking"], True, "hostNetworking"),
     ("base", "DaemonSet", ["spec", "template", "spec", "containers", 0, "image"], 5, "number"),
-    ("base", "NetworkPolicy", ["spec", "egres"], [], "egres"),
+    ("base", "NetworkPolicy", ["spec", "egres"], ["x"], "egres"),
     ("base", "DaemonSet", ["spec", "updateStrategy", "type"], "Slowly", "Slowly"),
     ("overlays/prometheus-operator", "PodMonitor", ["spec", "podMetricsEndpoints", 0, "honourLabels"], True, "honourLabels"),
     ("autoscaling/hpa", "HorizontalPodAutoscaler", ["spec", "metrics", 0, "pods", "target", "averageValue"], "x", "averageValue"),
