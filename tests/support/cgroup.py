@@ -1,5 +1,6 @@
 """Control groups of the tests' own, below the cgroup v2 mount."""
 
+import contextlib
 import itertools
 import os
 import pathlib
@@ -21,6 +22,42 @@ def cgroup2_mount(mounts: pathlib.Path = pathlib.Path("/proc/self/mounts")) -> p
 def joining(directory: pathlib.Path) -> list[str]:
     """Words before a command that make it join the cgroup before it starts, so that nothing of it runs outside."""
     return ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(directory / "cgroup.procs")]
+
+
+class CpuQuota:
+    """A quota for a cgroup's processes: of its own, or of its twin in the v1 hierarchy of the controller, as runtimes do.
+
+    What else runs on the machine hardly takes anything of it: its share is as large as can be.
+    """
+
+    PERIOD_US = 100_000
+    MOST_SHARES = 262_144
+
+    def __init__(self, path: str, cores: float, mounts: pathlib.Path = pathlib.Path("/proc/self/mounts")):
+        self._made: list[pathlib.Path] = []
+        quota = round(cores * self.PERIOD_US)
+        v1 = [line.split() for line in mounts.read_text().splitlines()]
+        place = next((pathlib.Path(mount) for _, mount, kind, options, *_ in v1
+                      if kind == "cgroup" and "cpu" in options.split(",")), None)  # fmt: skip
+        self.directory = (place or cgroup2_mount()) / path.lstrip("/")
+        if place is None:
+            (self.directory / "cpu.max").write_text(f"{quota} {self.PERIOD_US}")
+            return
+        for directory in [*reversed(self.directory.relative_to(place).parents), self.directory.relative_to(place)]:
+            if not (place / directory).exists():
+                (place / directory).mkdir()
+                (place / directory / "cpu.shares").write_text(str(self.MOST_SHARES))
+                self._made.insert(0, place / directory)
+        (self.directory / "cpu.cfs_period_us").write_text(str(self.PERIOD_US))
+        (self.directory / "cpu.cfs_quota_us").write_text(str(quota))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for directory in self._made:
+            with contextlib.suppress(OSError):  # those above are also others'
+                directory.rmdir()
 
 
 class Cgroup:

@@ -23,6 +23,15 @@ class Node(Server):
         return self._start(["node", _PROGRAMS / "work.js", self.port, self._protocol])
 
 
+class Burn(Server):
+    """One event loop; `/100` costs 100 ms on a CPU, whatever machine it is and however busy."""
+
+    name = "burn"
+
+    def start(self):
+        return self._start(["/usr/bin/python3", "-B", _PROGRAMS / "burn.py", self.port])
+
+
 class Java(Server):
     """The JDK's HttpServer: one thread polls and hands requests to four; garbage is collected.
 
