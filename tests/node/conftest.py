@@ -23,6 +23,12 @@ def starts() -> int:
     return 20 if LONG else 10
 
 
+@pytest.fixture(scope="session")
+def churn() -> int:
+    """How many containers come and go."""
+    return 250 if LONG else 12
+
+
 @pytest.fixture
 def long_only():
     """For what waits for minutes."""

@@ -4,6 +4,7 @@ them. Needs the namespaces of tests/node/inside.
 `python3 -m support.engine` fetches the engines that are not installed, for which those namespaces have no network.
 """
 
+import concurrent.futures
 import contextlib
 import http.client
 import json
@@ -61,14 +62,18 @@ def why_not(release: str) -> str | None:
     return None
 
 
+def at_once(do, what) -> list:
+    """Four at a time."""
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        return list(pool.map(do, what))
+
+
 class Service:
     """A program in the cgroup /system.slice/NAME.service."""
 
     def __init__(self, name: str, argv, environment: dict):
         self.cgroup = cgroup2_mount() / "system.slice" / f"{name}.service"
         self.cgroup.mkdir(parents=True, exist_ok=True)
-        if pids := (self.cgroup / "cgroup.procs").read_text().split():
-            raise RuntimeError(f"{self.cgroup} has processes of another engine: {', '.join(pids)}")
         # Not left behind by a test that is ended.
         prefix = ["setpriv", "--pdeathsig", "TERM", *joining(self.cgroup)]
         self.process = Process(argv, prefix=prefix, env=environment)
@@ -105,6 +110,13 @@ class Engine:
         self.containerd = self.dockerd = None
 
     @staticmethod
+    def _cgroups() -> list[pathlib.Path]:
+        """Of containers, and of the two services where there is a process in them."""
+        services = [cgroup2_mount() / "system.slice" / f"{name}.service" for name in ("docker", "containerd")]
+        return [*(cgroup2_mount() / "docker").glob("*/"),
+                *(place for place in services if place.exists() and (place / "cgroup.procs").read_text())]  # fmt: skip
+
+    @staticmethod
     def _data_directory() -> pathlib.Path:
         """On a real file system: overlays cannot lie on another overlay or in a tmpfs everywhere."""
         directory = BUILD / "tests" / "node"
@@ -124,11 +136,17 @@ class Engine:
         ], self.environment)  # fmt: skip
         self.dockerd.process.wait_for_line("API listen on", timeout=30)
 
-    def stop_containerd(self) -> None:
+    def restart_containerd(self) -> None:
+        """Containers run on; dockerd, whose connections it cuts, makes new ones."""
         self.containerd.stop()
+        self.start_containerd()
+        for container in self.ask("/containers/json"):
+            wait_until(lambda id=container["Id"]: self.ask(f"/containers/{id}/top"), 20, "dockerd reaches containerd")
 
-    def stop_dockerd(self) -> None:
+    def restart_dockerd(self) -> None:
+        """Containers run on: live-restore."""
         self.dockerd.stop()
+        self.start_dockerd()
 
     def command(self, *arguments) -> list:
         """The words of docker's command."""
@@ -170,6 +188,8 @@ class Engine:
         return self.ask("/version")["Version"]
 
     def __enter__(self):
+        if others := self._cgroups():
+            raise RuntimeError(f"another engine runs on this machine: {', '.join(map(str, others))}")
         self.start_containerd()
         self.start_dockerd()
         return self
@@ -182,8 +202,12 @@ class Engine:
             self.cli("rm", "--force", "--volumes", *containers)
         if networks := self.cli("network", "ls", "--quiet", "--filter", "type=custom").split():
             self.cli("network", "rm", *networks)
-        self.stop_dockerd()
-        self.stop_containerd()
+        self.dockerd.stop()
+        self.containerd.stop()
+        # Only if something went wrong: shims outlive their containerd, and containers their shims.
+        for directory in self._cgroups():
+            (directory / "cgroup.kill").write_text("1")
+            wait_until(lambda directory=directory: run(["rmdir", directory]) == "", 5, f"{directory} is empty")
         for group in ("docker", "system.slice"):
             with contextlib.suppress(OSError):
                 (cgroup2_mount() / group).rmdir()

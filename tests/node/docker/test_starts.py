@@ -1,12 +1,12 @@
 """Start after start on a node of 20 containers: each one answers at once, knows all of them, and counts exactly."""
 
-import concurrent.futures
 import contextlib
 import re
 
 import pytest
 
 from support.docker import DockerTacho, Server
+from support.engine import at_once
 from support.exposition import Samples
 
 SERVERS = 20
@@ -19,12 +19,6 @@ def servers(engine):
     with contextlib.ExitStack() as stack:
         names = [f"server-{number}" for number in range(SERVERS)]
         yield [stack.enter_context(server) for server in at_once(lambda name: Server(engine, name), names)]
-
-
-def at_once(do, what) -> list:
-    """Four at a time."""
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        return list(pool.map(do, what))
 
 
 def scrapes_within_a_second(tacho: DockerTacho, count: int) -> Samples:
