@@ -42,7 +42,8 @@ def engine(request):
     if reason := why_not() or engines.why_not(request.param):
         pytest.skip(reason)
     with engines.Engine(request.param) as running, tempfile.TemporaryDirectory() as directory:
-        for name, build in (("tacho", image.build_from_tree), ("exact_server", image.build_exact_server)):
+        for name, build in (("tacho", image.build_from_tree), ("exact_server", image.build_exact_server),
+                            ("pause", image.build_pause)):
             (pathlib.Path(directory) / name).mkdir()
             build(running, pathlib.Path(directory) / name, name)
         print(f"Docker {running.version}")

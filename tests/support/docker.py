@@ -74,12 +74,6 @@ class DockerTacho(Tacho):
     def log(self) -> str:
         return self.engine.cli("logs", self.name)
 
-    def timed_text(self) -> tuple[str, float]:
-        """The page and the seconds that it took."""
-        began = time.monotonic()
-        text = self.text()
-        return text, time.monotonic() - began
-
     def stop(self) -> tuple[int, float]:
         """Asks it to end: its exit status and how many seconds that took."""
         began = time.monotonic()

@@ -45,6 +45,13 @@ def build_nginx(storage: Storage, context: pathlib.Path, tag: str) -> None:
     storage.build(context, tag)
 
 
+def build_pause(storage, context: pathlib.Path, tag: str = "pause") -> None:
+    """What only waits, as the pause container of a pod."""
+    collect("/bin/sleep", context / "root")
+    (context / "Dockerfile").write_text('FROM scratch\nCOPY root /\nENTRYPOINT ["/usr/bin/sleep", "infinity"]\n')
+    storage.build(context, tag)
+
+
 def build_exact_server(storage, context: pathlib.Path, tag: str = "exact_server") -> None:
     """The server that counts what it answers (tests/support/exact_server.cpp)."""
     collect(require(EXACT_SERVER), context / "root")

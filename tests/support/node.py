@@ -109,9 +109,13 @@ class Node:
         if self.runtime.monitor:
             (directory.parent / self.runtime.monitor(pod.id_of(container, attempt))).mkdir()
         if log:
-            self._link(pod, container, attempt).symlink_to(
-                f"/var/log/pods/{pod.namespace}_{pod.name}_{pod.uid}/{container}/{attempt}.log"
-            )
+            self.link_log(pod, container, attempt)
+
+    def link_log(self, pod: Pod, container: str, attempt: int = 0) -> None:
+        """As the kubelet does before a container starts; nothing is logged."""
+        self._link(pod, container, attempt).symlink_to(
+            f"/var/log/pods/{pod.namespace}_{pod.name}_{pod.uid}/{container}/{attempt}.log"
+        )
 
     def stop(self, pod: Pod, container: str, attempt: int = 0) -> None:
         directory = self.directory(self.path_of(pod, container, attempt))

@@ -59,6 +59,12 @@ class Tacho:
             raise OSError(f"/metrics answered {status}: {body[:200]!r}")
         return body.decode()
 
+    def timed_text(self) -> tuple[str, float]:
+        """The page and the seconds that it took."""
+        began = time.monotonic()
+        text = self.text()
+        return text, time.monotonic() - began
+
     def scrape(self) -> Samples:
         return Samples.parse(self.text())
 
