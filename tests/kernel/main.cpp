@@ -3,7 +3,6 @@
 
 #define CATCH_CONFIG_RUNNER
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <csignal>
@@ -11,45 +10,19 @@
 #include <string>
 #include <vector>
 
-#include "kernel/bpf_object.h"
-#include "kernel/features.h"
 #include "kernel/support/cgroup.h"
+#include "kernel/support/obstacle.h"
 #include "kernel/support/running.h"
 #include "kernel/support/server.h"
-#include "targets/cgroup_tree.h"
-
-namespace {
-
-constexpr int kSkipped = 77;
-
-/// What stands in the way; empty if nothing does.
-std::string obstacle() {
-  for (const std::string& missing : tacho::kernel::missing_prerequisites("")) {
-    return missing;
-  }
-  if (const auto map = tacho::kernel::create_mappable_array("probe", sizeof(long), 1); !map) {
-    return map.error().message;
-  }
-  const auto mount = tacho::targets::find_cgroup_mount("/proc/self/mountinfo");
-  if (!mount) {
-    return mount.error().message;
-  }
-  if (::access(mount->c_str(), W_OK) != 0) {
-    return "no cgroup can be made below " + *mount;
-  }
-  return {};
-}
-
-}  // namespace
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv, argv + argc);
   if (arguments.size() == 5 && arguments[1] == "--serve") {
     return tacho::kernel_test::serve_under_other_name({arguments.begin() + 2, arguments.end()});
   }
-  if (const std::string reason = obstacle(); !reason.empty()) {
+  if (const std::string reason = tacho::kernel_test::obstacle(); !reason.empty()) {
     std::cout << "kernel tests are skipped: " << reason << "\n";
-    return kSkipped;
+    return tacho::kernel_test::kSkipped;
   }
   spdlog::set_level(spdlog::level::err);
   std::signal(SIGPIPE, SIG_IGN);

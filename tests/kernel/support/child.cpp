@@ -84,19 +84,27 @@ void join(const std::string& cgroup) {
 }  // namespace
 
 void Line::tell(std::uint64_t word) const {
-  if (::write(out_.get(), &word, sizeof(word)) != sizeof(word)) {
+  tell(std::span(&word, 1));
+}
+
+void Line::tell(std::span<const std::uint64_t> words) const {
+  if (::write(out_.get(), words.data(), words.size_bytes()) != static_cast<ssize_t>(words.size_bytes())) {
     fail_with_errno("tell");
   }
 }
 
 std::uint64_t Line::hear() const {
-  // Not poll() before a plain read: in a watched child that would be counted. A child is ended by its alarm.
   std::uint64_t word = 0;
-  const auto length = ::read(in_.get(), &word, sizeof(word));
-  if (length != sizeof(word)) {
+  hear(std::span(&word, 1));
+  return word;
+}
+
+void Line::hear(std::span<std::uint64_t> words) const {
+  // Not poll() before a plain read: in a watched child that would be counted. A child is ended by its alarm.
+  const auto length = ::read(in_.get(), words.data(), words.size_bytes());
+  if (length != static_cast<ssize_t>(words.size_bytes())) {
     throw std::runtime_error(length == 0 ? "the other side has ended" : "cannot hear the other side");
   }
-  return word;
 }
 
 Child::Child(const std::string& cgroup, const Body& body) : Child(cgroup, body, make_lines()) {}
@@ -117,11 +125,17 @@ Child::~Child() {
 }
 
 std::uint64_t Child::hear() const {
+  std::uint64_t word = 0;
+  hear(std::span(&word, 1));
+  return word;
+}
+
+void Child::hear(std::span<std::uint64_t> words) const {
   pollfd readable{.fd = line_.in(), .events = POLLIN, .revents = 0};
   if (::poll(&readable, 1, kPatienceMs) != 1) {
     throw std::runtime_error("a child has said nothing for half a minute");
   }
-  return line_.hear();
+  line_.hear(words);
 }
 
 void Child::kill() {

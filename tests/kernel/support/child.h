@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <new>
+#include <span>
 #include <string>
 #include <system_error>
 #include <type_traits>
@@ -22,6 +23,9 @@ class Line {
   void tell(std::uint64_t word = 1) const;
   /// What the other side tells; throws if it is gone.
   [[nodiscard]] std::uint64_t hear() const;
+  /// A few words at once, which the other side hears at once.
+  void tell(std::span<const std::uint64_t> words) const;
+  void hear(std::span<std::uint64_t> words) const;
   [[nodiscard]] int in() const { return in_.get(); }
   [[nodiscard]] int out() const { return out_.get(); }
 
@@ -44,8 +48,10 @@ class Child {
   ~Child();
 
   void tell(std::uint64_t word = 1) const { line_.tell(word); }
+  void tell(std::span<const std::uint64_t> words) const { line_.tell(words); }
   /// What it tells; throws after half a minute or if it has ended.
   [[nodiscard]] std::uint64_t hear() const;
+  void hear(std::span<std::uint64_t> words) const;
   [[nodiscard]] pid_t pid() const { return pid_; }
   /// Waits for its end, which must be a good one.
   void finish();

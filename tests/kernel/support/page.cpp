@@ -72,6 +72,15 @@ double Page::value(const std::string& name, const Labels& labels) const {
   return found[0];
 }
 
+double Page::sum(const std::string& name, const Labels& labels) const {
+  const auto [first, last] = samples_.equal_range(name);
+  double sum = 0;
+  for (auto at = first; at != last; ++at) {
+    sum += has(at->second.labels, labels) ? at->second.value : 0;
+  }
+  return sum;
+}
+
 std::size_t Page::count(const std::string& name, const Labels& labels) const {
   const auto [first, last] = samples_.equal_range(name);
   return static_cast<std::size_t>(

@@ -17,6 +17,8 @@ class Page {
   /// The one sample of this name that has these labels, and maybe others; a test that asks for none or for several
   /// fails.
   [[nodiscard]] double value(const std::string& name, const Labels& labels = {}) const;
+  /// All samples of this name that have these labels, added up; 0 if there is none.
+  [[nodiscard]] double sum(const std::string& name, const Labels& labels) const;
   /// How many samples of this name have these labels.
   [[nodiscard]] std::size_t count(const std::string& name, const Labels& labels = {}) const;
   /// Upper bounds and counts (not cumulative) of the buckets of a histogram in which something is.

@@ -34,8 +34,10 @@ config::Config with_forced_method(config::Config config) {
 
 }  // namespace
 
-Running::Running(const config::Config& config) {
-  auto app = App::start(Cli{}, with_forced_method(config), true);
+Running::Running(const config::Config& config, const std::string& config_file) {
+  Cli cli;
+  cli.config_file = config_file;
+  auto app = App::start(cli, with_forced_method(config), true);
   INFO((app ? "" : app.error().message));
   REQUIRE(app);
   app_ = std::move(*app);

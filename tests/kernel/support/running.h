@@ -16,7 +16,8 @@ namespace tacho::kernel_test {
 /// A tacho in this process, run by whoever waits for something.
 class Running {
  public:
-  explicit Running(const config::Config& config);
+  /// @param config_file what reload() reads
+  explicit Running(const config::Config& config, const std::string& config_file = {});
 
   /// Lets it work until `condition` holds. @return whether it came to hold in time
   bool wait_for(const std::function<bool()>& condition, std::chrono::milliseconds patience = std::chrono::seconds(10));

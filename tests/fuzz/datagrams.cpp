@@ -1,0 +1,170 @@
+#include "fuzz/datagrams.h"
+
+#include <algorithm>
+#include <array>
+
+namespace tacho::fuzz {
+
+using kernel_test::Moment;
+
+namespace {
+
+constexpr std::array kSendWays{How::send, How::write, How::sendmsg};
+constexpr std::array kReadWays{How::recv, How::read, How::recvmsg, How::peek};
+
+bool is_one_of(How how, const auto& list) {
+  return std::ranges::find(list, how) != list.end();
+}
+
+/// One that was not seen to have come may have come as late as it was read.
+Moment arrival_of(const auto& arrival, const Report& read) {
+  return {.earliest = arrival.when.earliest, .latest = arrival.surely ? arrival.when.latest : read.when.latest};
+}
+
+}  // namespace
+
+bool Datagrams::can(const Step& step) const {
+  const auto found = peers_.find(step.connection);
+  if (step.act == Act::open) {
+    return found == peers_.end();
+  }
+  if (found == peers_.end()) {
+    return false;
+  }
+  const Peer& peer = found->second;
+  const auto waiting = waiting_.find(peer.kind);
+  switch (step.act) {
+    case Act::client_send:
+      return peer.open && step.bytes > 0 && is_one_of(step.how, kSendWays);
+    case Act::client_read:
+      return peer.open && step.bytes > 0 && !peer.answers.empty() && is_one_of(step.how, kReadWays);
+    case Act::server_read:
+      return step.bytes > 0 && waiting != waiting_.end() && !waiting->second.empty() && is_one_of(step.how, kReadWays);
+    case Act::server_send:
+      return peer.open && step.bytes > 0 && step.how == How::send && peer.has_asked;
+    case Act::client_close:
+      // A reply to nobody is refused or not, as it happens.
+      return peer.open && peer.requests.empty() &&
+             (waiting == waiting_.end() || std::ranges::none_of(waiting->second, [&step](const Arrival& arrival) {
+                return arrival.connection == step.connection;
+              }));
+    default:
+      return false;
+  }
+}
+
+int Datagrams::next_for_server(int connection) const {
+  return waiting_.at(peers_.at(connection).kind).front().bytes;
+}
+
+int Datagrams::next_for_client(int connection) const {
+  return peers_.at(connection).answers.front().bytes;
+}
+
+bool Datagrams::arrives_alone(const Step& step) const {
+  const Peer& peer = peers_.at(step.connection);
+  const auto waiting = waiting_.find(peer.kind);
+  return step.act == Act::server_send ? peer.answers.empty() : waiting == waiting_.end() || waiting->second.empty();
+}
+
+void Datagrams::apply(const Step& step, const Report& report, Expected& server, Expected& client) {
+  if (step.act == Act::open) {
+    peers_[step.connection] = Peer{.kind = step.how};
+    return;
+  }
+  Peer& peer = peers_.at(step.connection);
+  switch (step.act) {
+    case Act::client_send:
+      client[kSendOperations] += 1;
+      client[kSentBytes] += static_cast<double>(report.bytes);
+      peer.unanswered_calls += 1;
+      peer.call_open = true;
+      waiting_[peer.kind].push_back({.connection = step.connection,
+                                     .bytes = step.bytes,
+                                     .when = {report.when.earliest, std::max(report.arrived, report.when.latest)},
+                                     .surely = report.arrived > 0});
+      break;
+    case Act::client_read:
+      client_read(peer, step, report, client);
+      break;
+    case Act::server_read:
+      server_read(peer.kind, step, report, server);
+      break;
+    case Act::server_send:
+      server_send(peer, step, report, server);
+      break;
+    case Act::client_close:
+      peer.open = false;
+      break;
+    default:
+      break;
+  }
+}
+
+void Datagrams::client_read(Peer& peer, const Step& step, const Report& report, Expected& client) {
+  if (step.how == How::peek) {
+    return;
+  }
+  peer.answers.pop_front();
+  client[kReceiveOperations] += 1;
+  client[kReceivedBytes] += static_cast<double>(report.bytes);
+  client[kCalls] +=
+      kernel_test::Span{.least = peer.call_open ? 1.0 : 0.0, .most = peer.unanswered_calls > 0 ? 1.0 : 0.0};
+  client[kCallDuration] += kernel_test::Span{.least = 0, .most = 1e3};
+  peer.call_open = false;
+  peer.unanswered_calls = std::max(0, peer.unanswered_calls - 1);
+}
+
+void Datagrams::server_read(How kind, const Step& step, const Report& report, Expected& server) {
+  if (step.how == How::peek) {
+    return;
+  }
+  std::deque<Arrival>& waiting = waiting_.at(kind);
+  const Arrival arrival = waiting.front();
+  waiting.pop_front();
+  server[kReceiveOperations] += 1;
+  server[kReceivedBytes] += static_cast<double>(report.bytes);
+  Peer& peer = peers_.at(arrival.connection);
+  peer.has_asked = true;
+  peer.requests.push_back({.arrival = arrival_of(arrival, report), .read = report.when});
+}
+
+void Datagrams::server_send(Peer& peer, const Step& step, const Report& report, Expected& server) {
+  server[kSendOperations] += 1;
+  server[kSentBytes] += static_cast<double>(report.bytes);
+  peer.answers.push_back({.connection = step.connection, .bytes = step.bytes, .when = report.when});
+  if (peer.requests.empty()) {
+    return;
+  }
+  const Request request = peer.requests.front();
+  peer.requests.pop_front();
+  server[kRequests] += 1;
+  server[kDuration] += time_between(request.arrival, report.when);
+  server[kService] += time_between(request.read, report.when);
+  server[kQueue] += time_between(request.arrival, request.read);
+}
+
+std::optional<Step> Datagrams::last_step() const {
+  for (const auto& [connection, peer] : peers_) {
+    const auto waiting = waiting_.find(peer.kind);
+    Step step{.connection = connection, .bytes = 8192};
+    if (waiting != waiting_.end() && !waiting->second.empty()) {
+      step.act = Act::server_read;
+      step.how = How::recv;
+    } else if (peer.open && !peer.requests.empty()) {
+      step.act = Act::server_send;
+      step.how = How::send;
+    } else if (peer.open && !peer.answers.empty()) {
+      step.act = Act::client_read;
+      step.how = How::recv;
+    } else if (peer.open) {
+      step.act = Act::client_close;
+    } else {
+      continue;
+    }
+    return step;
+  }
+  return std::nullopt;
+}
+
+}  // namespace tacho::fuzz

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <optional>
+
+#include "fuzz/expected.h"
+#include "fuzz/life.h"
+#include "fuzz/numbers.h"
+#include "kernel/support/span.h"
+
+/*
+ * Datagrams: one bound socket of the server's for each kind, and connected sockets of the client's.
+ *
+ *  - A datagram that comes from whom the server has not called is a request, open until something is sent to its
+ *    sender; each such send answers one. What is sent to a peer that has none open is only an operation.
+ *  - Which of several open requests of a peer a reply answers is not known: the sums are the same.
+ *  - A client's call is a send that something came back after: no fewer than there were turns, no more than both
+ *    datagrams sent and come back.
+ */
+namespace tacho::fuzz {
+
+class Datagrams {
+ public:
+  [[nodiscard]] bool can(const Step& step) const;
+  void apply(const Step& step, const Report& report, Expected& server, Expected& client);
+  [[nodiscard]] std::optional<Step> last_step() const;
+
+  [[nodiscard]] bool knows(int connection) const { return peers_.contains(connection); }
+  [[nodiscard]] How kind(int connection) const { return peers_.at(connection).kind; }
+  /// What a read would bring that has room for so much.
+  [[nodiscard]] int next_for_server(int connection) const;
+  [[nodiscard]] int next_for_client(int connection) const;
+  /// Whether nothing else waits where a datagram of this step would arrive.
+  [[nodiscard]] bool arrives_alone(const Step& step) const;
+
+ private:
+  struct Arrival {
+    int connection = 0;
+    int bytes = 0;
+    kernel_test::Moment when;
+    bool surely = false;  ///< it had come by `when.latest`
+  };
+  struct Request {
+    kernel_test::Moment arrival;
+    kernel_test::Moment read;
+  };
+  struct Peer {
+    How kind = How::udp;
+    bool open = true;
+    bool has_asked = false;
+    std::deque<Request> requests = {};
+    std::deque<Arrival> answers = {};
+    int unanswered_calls = 0;
+    bool call_open = false;
+  };
+
+  void client_read(Peer& peer, const Step& step, const Report& report, Expected& client);
+  void server_read(How kind, const Step& step, const Report& report, Expected& server);
+  void server_send(Peer& peer, const Step& step, const Report& report, Expected& server);
+
+  std::map<int, Peer> peers_;
+  std::map<How, std::deque<Arrival>> waiting_;  // at the server
+};
+
+}  // namespace tacho::fuzz

@@ -1,0 +1,339 @@
+#include "fuzz/driver.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <thread>
+
+#include "config/load.h"
+
+namespace tacho::fuzz {
+namespace {
+
+using namespace std::chrono_literals;
+using kernel_test::Cgroup;
+
+/// Slots of an agent: connections, and behind them the listening sockets by kind.
+constexpr int kFirstListener = 1000;
+
+int listener_of(How kind) {
+  return kFirstListener + static_cast<int>(kind);
+}
+
+bool is_send(Act act) {
+  return act == Act::client_send || act == Act::server_send;
+}
+
+bool is_read(Act act) {
+  return act == Act::client_read || act == Act::server_read;
+}
+
+std::string new_path() {
+  return kernel_test::playground() + "/" + kernel_test::unique_name();
+}
+
+std::string write_configuration() {
+  const auto path = std::filesystem::temp_directory_path() / fmt::format("tacho-fuzz-{}.yaml", ::getpid());
+  std::ofstream(path) << fmt::format("targets:\n  - {{name: life, cgroup: \"{}/*\"}}\n", kernel_test::playground());
+  return path;
+}
+
+/// A step that cannot fail did.
+[[noreturn]] void stumble(const Step& step, const std::string& what) {
+  throw std::runtime_error(fmt::format("{}: {}", to_text({step}).substr(0, to_text({step}).size() - 1), what));
+}
+
+void must_be(const Step& step, const char* what, std::int64_t wanted, std::int64_t got) {
+  if (wanted != got) {
+    stumble(step, fmt::format("{}: {} wanted, {} got", what, wanted, got));
+  }
+}
+
+}  // namespace
+
+Driver::Driver()
+    : cgroups_{Cgroup(new_path()), Cgroup(new_path()), Cgroup(new_path())},
+      config_file_(write_configuration()),
+      tacho_(config::load_file(config_file_).config, config_file_) {
+  for (const Cgroup& cgroup : cgroups_) {
+    if (!tacho_.wait_for([&] { return tacho_.watches({{"cgroup", cgroup.path()}}); })) {
+      throw std::runtime_error("tacho does not find " + cgroup.path());
+    }
+  }
+  renew_agents();
+}
+
+Driver::~Driver() {
+  std::error_code ignored;
+  std::filesystem::remove(config_file_, ignored);
+}
+
+void Driver::renew_agents() {
+  for (std::size_t i = 0; i < kPlaces; ++i) {
+    const auto target = static_cast<std::size_t>(target_of(static_cast<Place>(i)));
+    agents_.at(i) = std::make_unique<Agent>(cgroups_.at(target).directory());
+  }
+  const auto listen = [this](How kind) {
+    listeners_[kind] =
+        agent(Place::server).order({.task = Task::listen, .how = kind, .slot = listener_of(kind)}).result;
+  };
+  std::ranges::for_each(kStreamKinds, listen);
+  std::ranges::for_each(kDatagramKinds, listen);
+  readers_.clear();
+}
+
+Numbers Driver::numbers(Target target) {
+  return read_numbers(tacho_.page(), cgroups_.at(static_cast<std::size_t>(target)).path());
+}
+
+Report Driver::open(const Step& step) {
+  const Done done =
+      agent(Place::client)
+          .order({.task = Task::connect, .how = step.how, .slot = step.connection, .number = listeners_.at(step.how)});
+  if (done.result < 0) {
+    stumble(step, fmt::format("connect: {}", done.result));
+  }
+  ports_[step.connection] = done.result;
+  return {.when = done.when};
+}
+
+Report Driver::transfer(const Model& model, const Step& step) {
+  const bool by_server = step.act == Act::server_send || step.act == Act::server_read;
+  const Agent& self = agent(by_server ? model.server_place(step.connection) : Place::client);
+  const Done done = self.order({.task = is_send(step.act) ? Task::send : Task::receive,
+                                .how = step.how,
+                                .content = step.content,
+                                .slot = step.connection,
+                                .bytes = step.bytes});
+  Report report{.bytes = done.result, .when = done.when};
+  if (is_read(step.act)) {
+    const auto unread = static_cast<std::int64_t>(by_server ? model.unread_by_server(step.connection)
+                                                            : model.unread_by_client(step.connection));
+    must_be(step, "bytes read", std::min<std::int64_t>(step.bytes, unread), done.result);
+    return report;
+  }
+  must_be(step, "bytes sent", step.bytes, done.result);
+  // A reader that waits takes it at once; what is not accepted yet cannot be asked.
+  const bool there = by_server ? model.client_holds(step.connection) : model.server_holds(step.connection);
+  if (there && (by_server || !model.reader_waits(step.connection))) {
+    const Agent& other = agent(by_server ? Place::client : model.server_place(step.connection));
+    const auto unread = by_server ? model.unread_by_client(step.connection) : model.unread_by_server(step.connection);
+    const auto wanted = static_cast<int>(unread) + step.bytes;
+    const Done arrived = other.order({.task = Task::await_bytes, .slot = step.connection, .bytes = wanted});
+    must_be(step, "bytes that have come", wanted, arrived.result);
+    report.arrived = arrived.when.latest;
+  }
+  return report;
+}
+
+Report Driver::datagram(const Datagrams& model, const Step& step) {
+  const int k = step.connection;
+  const bool by_server = step.act == Act::server_send || step.act == Act::server_read;
+  const int slot = by_server ? listener_of(model.kind(k)) : k;
+  if (step.act == Act::client_close) {
+    return {.when = agent(Place::client).order({.task = Task::close, .slot = k}).when};
+  }
+  const Done done = agent(by_server ? Place::server : Place::client)
+                        .order({.task = is_send(step.act) ? Task::send : Task::receive,
+                                .how = step.act == Act::server_send ? model.kind(k) : step.how,
+                                .slot = slot,
+                                .bytes = step.bytes,
+                                .number = step.act == Act::server_send ? ports_.at(k) : 0});
+  Report report{.bytes = done.result, .when = done.when};
+  if (is_read(step.act)) {
+    must_be(step, "bytes read", std::min(step.bytes, by_server ? model.next_for_server(k) : model.next_for_client(k)),
+            done.result);
+    return report;
+  }
+  must_be(step, "bytes sent", step.bytes, done.result);
+  // How many bytes wait is told of the first datagram alone.
+  if (model.arrives_alone(step)) {
+    const Agent& other = agent(by_server ? Place::client : Place::server);
+    const Done arrived = other.order(
+        {.task = Task::await_bytes, .slot = by_server ? k : listener_of(model.kind(k)), .bytes = step.bytes});
+    must_be(step, "bytes that have come", step.bytes, arrived.result);
+    report.arrived = arrived.when.latest;
+  }
+  return report;
+}
+
+Report Driver::pass(const Model& model, const Step& step) {
+  const Place from = model.server_place(step.connection);
+  const Place to = step.how == How::sibling ? Place::sibling : Place::stranger;
+  if (from == to) {
+    return {};
+  }
+  const auto descriptor = agent(from).order({.task = Task::descriptor, .slot = step.connection}).result;
+  const Done done = agent(to).order({.task = Task::take,
+                                     .slot = step.connection,
+                                     .bytes = static_cast<int>(descriptor),
+                                     .number = agent(from).pid()});
+  must_be(step, "descriptor taken", 0, done.result);
+  agent(from).order({.task = Task::close, .slot = step.connection});
+  return {.when = done.when};
+}
+
+Report Driver::perform(const Model& model, const Step& step) {
+  const int k = step.connection;
+  if (model.datagrams().knows(k) && step.act != Act::pause && step.act != Act::reload) {
+    return datagram(model.datagrams(), step);
+  }
+  const auto tell = [&](Place place, Task task) {
+    const Done done = agent(place).order({.task = task, .how = step.how, .slot = k, .bytes = step.bytes});
+    must_be(step, "result", 0, done.result);
+    return Report{.when = done.when};
+  };
+  switch (step.act) {
+    case Act::open:
+      return open(step);
+    case Act::accept: {
+      const Done done =
+          agent(Place::server).order({.task = Task::accept, .slot = k, .number = listener_of(model.kind(k))});
+      must_be(step, "accept", 0, done.result);
+      return {.when = done.when};
+    }
+    case Act::client_send:
+    case Act::client_read:
+    case Act::server_send:
+    case Act::server_read:
+      return transfer(model, step);
+    case Act::server_wait:
+      readers_[k] = step;
+      return tell(model.server_place(k), Task::begin_read);
+    case Act::client_shut:
+      return tell(Place::client, Task::shut);
+    case Act::server_shut:
+      return tell(model.server_place(k), Task::shut);
+    case Act::client_close:
+      return tell(Place::client, Task::close);
+    case Act::client_reset:
+      return tell(Place::client, model.kind(k) == How::local ? Task::close : Task::reset);
+    case Act::server_close:
+      return tell(model.server_place(k), Task::close);
+    case Act::server_reset:
+      return tell(model.server_place(k), model.kind(k) == How::local ? Task::close : Task::reset);
+    case Act::pass:
+      return pass(model, step);
+    case Act::pause:
+      std::this_thread::sleep_for(std::chrono::milliseconds(step.bytes));
+      return {};
+    case Act::reload:
+      if (!tacho_.app().reload()) {
+        stumble(step, "the configuration was refused");
+      }
+      return {};
+  }
+  return {};
+}
+
+/// The end of one side has come to the other before anything else happens.
+void Driver::await_end(const Model& model, const Step& step) {
+  const int k = step.connection;
+  const bool by_client = step.act == Act::client_shut || step.act == Act::client_close || step.act == Act::client_reset;
+  const bool by_server = step.act == Act::server_shut || step.act == Act::server_close || step.act == Act::server_reset;
+  const bool answered =
+      is_send(step.act) && (step.act == Act::client_send ? model.client_was_reset(k) : model.server_was_reset(k));
+  if (!by_client && !by_server && !answered) {
+    return;
+  }
+  const bool at_server = by_client || (answered && step.act == Act::server_send);
+  if (at_server ? !model.server_holds(k) : !model.client_holds(k)) {
+    return;
+  }
+  const Agent& other = agent(at_server ? model.server_place(k) : Place::client);
+  if (other.order({.task = Task::await_end, .slot = k}).result <= 0) {
+    stumble(step, "the other side does not see the end");
+  }
+}
+
+void Driver::finish_reader(Model& model, const Step& step) {
+  const int k = step.connection;
+  const auto reader = readers_.find(k);
+  if (reader == readers_.end()) {
+    return;
+  }
+  const bool ends = step.act == Act::client_shut || step.act == Act::client_close || step.act == Act::client_reset;
+  if (!ends && step.act != Act::client_send) {
+    return;
+  }
+  Step read = reader->second;
+  readers_.erase(reader);
+  const Done done = agent(model.server_place(k)).order({.task = Task::end_read, .slot = k});
+  const std::int64_t come = ends ? 0 : std::min(read.bytes, step.bytes);
+  must_be(step, "bytes that the waiting thread read", come, std::max<std::int64_t>(done.result, 0));
+  read.act = Act::server_read;
+  model.apply(read, {.bytes = come, .when = done.when});
+}
+
+void Driver::step(Model& model, const Step& step) {
+  if (!model.can(step)) {
+    return;
+  }
+  const Report report = perform(model, step);
+  model.apply(step, report);
+  if (model.datagrams().knows(step.connection)) {
+    return;
+  }
+  finish_reader(model, step);
+  await_end(model, step);
+}
+
+std::string Driver::differences(const Model& model, const std::array<Numbers, kTargets.size()>& before) {
+  std::string text;
+  for (const Target target : kTargets) {
+    const Numbers& was = before.at(static_cast<std::size_t>(target));
+    for (const auto& [name, value] : numbers(target)) {
+      const auto found = model.of(target).find(name);
+      const Bounds wanted = found == model.of(target).end() ? Bounds{} : found->second;
+      const double counted = value - was.at(name);
+      if (!wanted.admit(counted)) {
+        text += wanted.least == wanted.most
+                    ? fmt::format("{}: {}: {} wanted, {} counted\n", name_of(target), name, wanted.least, counted)
+                    : fmt::format("{}: {}: {:.6f} to {:.6f} wanted, {:.6f} counted\n", name_of(target), name,
+                                  wanted.least, wanted.most, counted);
+      }
+    }
+  }
+  return text;
+}
+
+std::string Driver::live(const Life& life) {
+  std::array<Numbers, kTargets.size()> before;
+  for (const Target target : kTargets) {
+    before.at(static_cast<std::size_t>(target)) = numbers(target);
+  }
+  Model model;
+  try {
+    for (const Step& next : life) {
+      step(model, next);
+    }
+    while (const auto last = model.last_steps()) {
+      step(model, *last);
+    }
+  } catch (...) {
+    renew_agents();
+    throw;
+  }
+  if (!model.excuse().empty()) {
+    ++excused_;
+    return {};
+  }
+  std::string different = differences(model, before);
+  if (!different.empty()) {
+    // What ends in the background may take a moment.
+    tacho_.wait_for(
+        [&] {
+          different = differences(model, before);
+          return different.empty();
+        },
+        500ms);
+  }
+  return different;
+}
+
+}  // namespace tacho::fuzz

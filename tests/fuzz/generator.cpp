@@ -1,0 +1,215 @@
+#include "fuzz/generator.h"
+
+#include <array>
+#include <span>
+
+namespace tacho::fuzz {
+namespace {
+
+/// Distributions of the standard library differ between machines; this (SplitMix64) does not.
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15ULL + 1) {}
+
+  std::uint64_t next() {
+    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ULL);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return z ^ (z >> 31);
+  }
+  int below(int limit) { return static_cast<int>(next() % static_cast<std::uint64_t>(limit)); }
+  bool once_in(int times) { return below(times) == 0; }
+  template <class List>
+  auto one_of(const List& list) {
+    return list[static_cast<std::size_t>(below(static_cast<int>(std::size(list))))];
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+/// How often each act is tried, when it is not a whole request.
+struct Weight {
+  Act act;
+  int weight;
+};
+constexpr std::array kWeights{Weight{Act::open, 8},         Weight{Act::accept, 20},      Weight{Act::client_send, 30},
+                              Weight{Act::client_read, 25}, Weight{Act::server_send, 25}, Weight{Act::server_read, 35},
+                              Weight{Act::server_wait, 8},  Weight{Act::client_shut, 2},  Weight{Act::server_shut, 2},
+                              Weight{Act::client_close, 3}, Weight{Act::server_close, 3}, Weight{Act::client_reset, 2},
+                              Weight{Act::server_reset, 2}, Weight{Act::pass, 3},         Weight{Act::pause, 2},
+                              Weight{Act::reload, 1}};
+
+Act draw(Dice& dice) {
+  int sum = 0;
+  for (const Weight& weight : kWeights) {
+    sum += weight.weight;
+  }
+  int drawn = dice.below(sum);
+  for (const Weight& weight : kWeights) {
+    if ((drawn -= weight.weight) < 0) {
+      return weight.act;
+    }
+  }
+  return Act::pause;
+}
+
+How how_of(Act act, Dice& dice) {
+  switch (act) {
+    case Act::open:
+      return dice.once_in(4) ? dice.one_of(kDatagramKinds) : dice.one_of(kStreamKinds);
+    case Act::client_send:
+    case Act::server_send:
+      return dice.once_in(2) ? How::send : dice.one_of(kSends);
+    case Act::client_read:
+    case Act::server_read:
+      return dice.once_in(2) ? How::recv : dice.one_of(kReads);
+    case Act::server_wait:
+      return How::recv;
+    case Act::pass:
+      return dice.once_in(2) ? How::sibling : How::stranger;
+    default:
+      return How::none;
+  }
+}
+
+int bytes_of(Act act, Dice& dice) {
+  constexpr std::array kSizes{2, 3, 10, 31, 64, 100, 500, 1500, 4000};
+  switch (act) {
+    case Act::client_send:
+    case Act::server_send:
+      return dice.one_of(kSizes) + dice.below(3);
+    case Act::client_read:
+    case Act::server_read:
+    case Act::server_wait:
+      return dice.once_in(3) ? dice.one_of(kSizes) : 8192;
+    case Act::pause:
+      return dice.once_in(12) ? 700 : dice.once_in(3) ? 30 : 3;
+    default:
+      return 0;
+  }
+}
+
+Step make(Act act, int connection, Dice& dice) {
+  return {.act = act, .connection = connection, .bytes = bytes_of(act, dice), .how = how_of(act, dice)};
+}
+
+/// A connection that speaks TLS, of either version, with the liberties that libraries take.
+class TlsLife {
+ public:
+  explicit TlsLife(Dice& dice) : dice_(dice), modern_(!dice.once_in(3)) {}
+
+  Life make() {
+    add(Act::open, 0, dice_.one_of(kStreamKinds));
+    add(Act::accept, 0, How::none);
+    send(Act::client_send, 200 + dice_.below(400), Content::hello);
+    read(Act::server_read);
+    modern_ ? shake_hands() : shake_hands_as_of_old();
+    for (int i = dice_.below(6); i > 0; --i) {
+      send(Act::client_send, 150 + dice_.below(1500), Content::data);
+      read(Act::server_read);
+      send(Act::server_send, 150 + dice_.below(4000), Content::data);
+      read(Act::client_read);
+    }
+    if (!dice_.once_in(4)) {
+      say_goodbye();
+    }
+    return std::move(life_);
+  }
+
+ private:
+  void add(Act act, int bytes, How how, Content content = Content::text) {
+    life_.push_back({.act = act, .connection = 0, .bytes = bytes, .how = how, .content = content});
+  }
+  void send(Act act, int bytes, Content content) {
+    if (dice_.once_in(20)) {
+      add(Act::pause, 3, How::none);
+    }
+    add(act, bytes, dice_.one_of(std::array{How::send, How::write, How::writev, How::sendmsg}), content);
+  }
+  void read(Act act) {
+    if (dice_.once_in(6)) {
+      add(act, 5, How::recv);  // the header of a record, then the rest
+    }
+    add(act, 8192, dice_.one_of(std::array{How::recv, How::read, How::readv, How::recvmsg}));
+  }
+  void shake_hands() {
+    send(Act::server_send, 127, Content::keys);
+    send(Act::server_send, 1000 + dice_.below(3000), Content::data);
+    read(Act::client_read);
+    if (dice_.once_in(2)) {
+      send(Act::client_send, 6, Content::cipher);
+      if (dice_.once_in(4)) {
+        read(Act::server_read);
+      }
+    }
+    send(Act::client_send, 58 + 16 * dice_.below(2), Content::finished);
+    read(Act::server_read);
+    if (dice_.once_in(2)) {
+      send(Act::server_send, 250 + dice_.below(250), Content::data);  // session tickets
+    }
+  }
+  void shake_hands_as_of_old() {
+    send(Act::server_send, 2000 + dice_.below(2000), Content::keys);
+    read(Act::client_read);
+    send(Act::client_send, 75 + dice_.below(200), Content::keys);
+    send(Act::client_send, 6, Content::cipher);
+    send(Act::client_send, 45, Content::keys);
+    read(Act::server_read);
+    send(Act::server_send, 200, Content::keys);
+    send(Act::server_send, 6, Content::cipher);
+    send(Act::server_send, 45, Content::keys);
+    read(Act::client_read);
+  }
+  void say_goodbye() {
+    const Content content = modern_ ? Content::parting : Content::goodbye;
+    const int bytes = modern_ ? 24 : 31;
+    send(Act::client_send, bytes, content);
+    read(Act::server_read);
+    if (dice_.once_in(2)) {
+      send(Act::server_send, bytes, content);
+      if (dice_.once_in(2)) {
+        read(Act::client_read);
+      }
+    }
+    if (dice_.once_in(2)) {
+      add(Act::server_close, 0, How::none);
+    }
+  }
+
+  Dice& dice_;
+  bool modern_;
+  Life life_;
+};
+
+}  // namespace
+
+Life generate(std::uint64_t seed) {
+  Dice dice(seed);
+  if (dice.once_in(5)) {
+    return TlsLife(dice).make();
+  }
+  Life life;
+  const int connections = 1 + dice.below(3);
+  const int steps = 5 + dice.below(40);
+  for (int k = 0; k < connections; ++k) {
+    life.push_back(make(Act::open, k, dice));
+    if (!dice.once_in(4)) {
+      life.push_back(make(Act::accept, k, dice));
+    }
+  }
+  for (int i = 0; i < steps; ++i) {
+    const int k = dice.below(connections);
+    if (dice.once_in(3)) {
+      // An ordinary exchange.
+      for (const Act act : {Act::client_send, Act::server_read, Act::server_send, Act::client_read}) {
+        life.push_back(make(act, k, dice));
+      }
+    } else {
+      life.push_back(make(draw(dice), k, dice));
+    }
+  }
+  return life;
+}
+
+}  // namespace tacho::fuzz

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tacho::fuzz {
+
+/// What happens next. Steps of one connection follow each other; those of several are interleaved.
+enum class Act : std::uint8_t {
+  open,         ///< the client connects; `how` is the kind of socket
+  accept,       ///< the server takes the oldest connection of that kind
+  client_send,  ///< `how` says by which calls
+  client_read,  ///< up to `bytes` of what has come
+  server_send,
+  server_read,
+  server_wait,  ///< a thread of the server's begins to read where nothing has come yet
+  client_shut,  ///< half-close
+  server_shut,
+  client_close,
+  server_close,
+  client_reset,  ///< close with SO_LINGER 0
+  server_reset,
+  pass,    ///< the server's end goes to another process: `how` says where it is
+  pause,   ///< of so many milliseconds (`bytes`)
+  reload,  ///< tacho reads its configuration again
+};
+
+/// Kinds of sockets, calls and places; which of them an act takes is in kWays.
+enum class How : std::uint8_t {
+  none,
+  tcp,
+  tcp6,
+  local,  // kinds of stream sockets; local: unix
+  udp,
+  udp6,  // kinds of datagram sockets
+  send,
+  write,
+  sendmsg,
+  writev,
+  sendfile,
+  more,
+  several,  // ways to send
+  recv,
+  read,
+  readv,
+  recvmsg,
+  peek,  // ways to read
+  sibling,
+  stranger,  // in the server's cgroup, in another watched one
+};
+
+/// What the bytes look like: text, or a TLS record. The last three look alike: application data (a session ticket as
+/// well), the client's Finished of TLS 1.3, its close_notify. `goodbye` is the alert of TLS 1.2.
+enum class Content : std::uint8_t { text, hello, keys, cipher, goodbye, data, finished, parting };
+
+struct Step {
+  Act act = Act::pause;
+  int connection = 0;
+  int bytes = 0;
+  How how = How::none;
+  Content content = Content::text;
+
+  bool operator==(const Step&) const = default;
+};
+
+using Life = std::vector<Step>;
+
+std::string_view name_of(Act act);
+std::string_view name_of(How how);
+std::string_view name_of(Content content);
+
+/// One step a line: `client_send 0 120 sendmsg text`.
+std::string to_text(const Life& life);
+
+/// The other way round; lines that begin with # say something to people. Throws with the line that is wrong.
+Life from_text(std::string_view text);
+
+inline constexpr std::array kStreamKinds{How::tcp, How::tcp6, How::local};
+inline constexpr std::array kDatagramKinds{How::udp, How::udp6};
+inline constexpr std::array kSends{How::send,     How::write, How::sendmsg, How::writev,
+                                   How::sendfile, How::more,  How::several};
+inline constexpr std::array kReads{How::recv, How::read, How::readv, How::recvmsg, How::peek};
+
+}  // namespace tacho::fuzz

@@ -1,0 +1,71 @@
+#include <algorithm>
+#include <ranges>
+
+#include "fuzz/model.h"
+
+namespace tacho::fuzz {
+namespace {
+
+constexpr int kMostConnections = 6;
+
+bool is_one_of(How how, auto list) {
+  return std::ranges::find(list, how) != list.end();
+}
+
+}  // namespace
+
+bool Model::can(const Step& step) const {
+  if (step.act == Act::pause || step.act == Act::reload) {
+    return true;
+  }
+  const auto found = connections_.find(step.connection);
+  if (datagrams_.knows(step.connection) || (step.act == Act::open && is_one_of(step.how, kDatagramKinds))) {
+    return found == connections_.end() && datagrams_.can(step);
+  }
+  if (step.act == Act::open) {
+    return found == connections_.end() && step.connection >= 0 && step.connection < kMostConnections &&
+           is_one_of(step.how, kStreamKinds);
+  }
+  if (found == connections_.end()) {
+    return false;
+  }
+  const Connection& c = found->second;
+  const bool served = c.accepted && c.server.open;
+  // On a closed TCP connection the first send is answered by a reset, on a unix one it fails.
+  const auto reaches = [&c](const End& other) { return other.open || c.is_tcp(); };
+  switch (step.act) {
+    case Act::accept:
+      return !c.accepted && std::ranges::none_of(connections_ | std::views::values, [&c](const Connection& other) {
+        return other.kind == c.kind && !other.accepted && other.number < c.number;
+      });
+    case Act::client_send:
+      // A thread that reads may find only a part of what is sent in several.
+      return !(c.reader && (step.how == How::several || step.how == How::more || step.how == How::sendfile)) &&
+             c.client.can_send() && step.bytes > 1 && is_one_of(step.how, kSends) && reaches(c.server);
+    case Act::server_send:
+      return served && c.server.can_send() && step.bytes > 1 && is_one_of(step.how, kSends) && reaches(c.client);
+    case Act::client_read:
+      return c.client.open && step.bytes > 1 && c.client.unread() > 0 && is_one_of(step.how, kReads);
+    case Act::server_read:
+      return served && !c.reader && step.bytes > 1 && c.server.unread() > 0 && is_one_of(step.how, kReads);
+    case Act::server_wait:
+      return served && !c.reader && step.bytes > 1 && c.server.unread() == 0 && !c.server.ended && !c.server.reset &&
+             is_one_of(step.how, kReads) && step.how != How::peek;
+    case Act::client_shut:
+      return c.client.can_send();
+    case Act::server_shut:
+      return served && c.server.can_send();
+    case Act::client_close:
+    case Act::client_reset:
+      return c.client.open;
+    case Act::server_close:
+    case Act::server_reset:
+      return served && !c.reader;
+    case Act::pass:
+      return served && !c.reader && (step.how == How::sibling || (step.how == How::stranger && !c.turn));
+    default:
+      return false;
+  }
+}
+
+}  // namespace tacho::fuzz
