@@ -19,7 +19,7 @@ def wait_until(condition: Callable[[], T], timeout: float, what: str, interval: 
             seen = value = condition()
             if value:
                 return value
-        except (OSError, KeyError) as error:
+        except (OSError, LookupError) as error:
             seen = repr(error)
         if time.monotonic() >= deadline:
             raise TimeoutError(f"not within {timeout} s: {what} (last look: {seen})")
