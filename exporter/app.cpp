@@ -192,10 +192,17 @@ Result<std::unique_ptr<App>> App::start(const Cli& cli, const config::Config& co
   return app;
 }
 
-targets::Time App::run(targets::Time now) {
+targets::Time App::run(targets::Time now, Liveness::Task* task) {
+  const auto now_at = [task](std::string_view step) {
+    if (task != nullptr) {
+      task->now_at(step);
+    }
+  };
   service_manager_.alive(now);
+  now_at("looking for targets");
   const targets::Time next = discovery_->run(now);
   if (now >= next_sample_) {
+    now_at("sampling");
     scraper_->sample();
     scraper_->release_forgotten(now);
     next_sample_ = std::max(next_sample_ + kSampleInterval, now + kSampleInterval / 2);
@@ -268,6 +275,25 @@ Result<void> App::read_again() {
     return table_.live();
   }());
   return {};
+}
+
+std::string App::blindness() const {
+  if (!config_.probes.socket.enabled) {
+    return {};
+  }
+  for (const kernel::BpfObject* object : scraper_->objects()) {
+    if (object->name() != "socket") {
+      continue;
+    }
+    std::string missing;
+    for (const kernel::HookState& hook : object->hooks()) {
+      if (!hook.attached() && (hook.hook == "send" || hook.hook == "receive")) {
+        missing += (missing.empty() ? "" : ", ") + std::string(hook.hook);
+      }
+    }
+    return missing.empty() ? "" : "no request can be counted: hooks of probe socket are not attached: " + missing;
+  }
+  return "no request can be counted: probe socket could not be loaded";
 }
 
 std::vector<std::string> App::absent() {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/liveness.h"
 #include "base/result.h"
 #include "base/service_manager.h"
 #include "base/unique_fd.h"
@@ -31,8 +32,9 @@ class App {
   App& operator=(const App&) = delete;
   ~App();
 
-  /// Runs what is due at `now`. @return when to call again at the latest
-  targets::Time run(targets::Time now);
+  /// Runs what is due at `now`, and tells `task`, if there is one, what it is at. @return when to call again at the
+  /// latest
+  targets::Time run(targets::Time now, Liveness::Task* task = nullptr);
   /// Becomes readable when the kernel has news for discovery.
   [[nodiscard]] int descriptor() const { return discovery_->descriptor(); }
   void consume() { discovery_->consume(); }
@@ -44,6 +46,8 @@ class App {
   /// Hears from run() that the thread which calls it is alive, and of reloads.
   [[nodiscard]] ServiceManager& service_manager() { return service_manager_; }
   [[nodiscard]] std::vector<std::string> absent();
+  /// Why no request can be counted, whatever happens; empty if they can.
+  [[nodiscard]] std::string blindness() const;
 
   /// Hooks, targets and numbers of series, for `tacho plan`.
   void describe(std::ostream& out);

@@ -156,6 +156,8 @@ std::variant<Cli, ExitNow> parse_cli(std::span<const char* const> arguments) {
   app.add_option("--web.telemetry-path", cli.telemetry_path, "Path of the metrics")
       ->type_name("PATH")
       ->capture_default_str();
+  app.add_flag("--web.enable-lifecycle", cli.enable_lifecycle,
+               "Let everybody reload by POST /-/reload, not only this machine and authenticated users");
   app.add_option("--log.level", level, "debug, info, warn or error")
       ->type_name("LEVEL")
       ->check(CLI::IsMember(kLevels).description(""))

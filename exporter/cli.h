@@ -36,6 +36,7 @@ struct Cli {
   std::vector<std::string> listen_addresses{":9435"};  ///< as given; the web server understands them
   std::string web_config_file;                         ///< empty: plain HTTP, no authentication
   std::string telemetry_path = "/metrics";
+  bool enable_lifecycle = false;  ///< POST /-/reload from the network, without authentication
   LogLevel log_level = LogLevel::info;
   LogFormat log_format = LogFormat::text;
   std::string procfs = "/proc";

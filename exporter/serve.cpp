@@ -3,25 +3,25 @@
 #include <malloc.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
-#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
-#include <future>
 #include <iostream>
-#include <mutex>
 #include <vector>
 
 #include "app.h"
+#include "base/liveness.h"
 #include "base/unique_fd.h"
 #include "base/version.h"
 #include "config/web_config_file.h"
 #include "endpoints.h"
 #include "kernel/kernel_types.h"
 #include "metrics/exposition.h"
+#include "reload.h"
+#include "watch.h"
 #include "web/health.h"
 #include "web/server.h"
 
@@ -30,13 +30,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Signals as a descriptor; blocked in every thread from here on.
-Result<UniqueFd> signal_descriptor() {
+/// SIGHUP as a descriptor; blocked in every thread from here on.
+Result<UniqueFd> hangup_descriptor() {
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    sigaddset(&signals, signal);
-  }
+  sigaddset(&signals, SIGHUP);
   if (::pthread_sigmask(SIG_BLOCK, &signals, nullptr) != 0) {
     return fail_errno("cannot block signals");
   }
@@ -47,82 +45,35 @@ Result<UniqueFd> signal_descriptor() {
   return descriptor;
 }
 
-/// Hands reloads from the web threads to the thread that owns the app.
-class ReloadQueue {
- public:
-  ReloadQueue() : event_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+/// What the main loop waits for, besides the app's own news.
+struct Loop {
+  Liveness liveness;
+  std::unique_ptr<Watch> watch;
+  UniqueFd hangups;
+  ReloadQueue reloads;
 
-  [[nodiscard]] int descriptor() const { return event_.get(); }
-
-  /// Asks and waits; on a web thread.
-  Result<void> ask() {
-    std::future<Result<void>> answer;
-    {
-      const std::lock_guard lock(mutex_);
-      if (closed_) {
-        return fail("tacho is about to end");
-      }
-      answer = waiting_.emplace_back().get_future();
+  Result<void> open() {
+    auto hangup = hangup_descriptor();
+    if (!hangup) {
+      return std::unexpected(hangup.error());
     }
-    const std::uint64_t one = 1;
-    if (::write(event_.get(), &one, sizeof(one)) != sizeof(one)) {
-      return fail_errno("cannot ask for a reload");
+    hangups = std::move(*hangup);
+    auto started = Watch::start(liveness);
+    if (!started) {
+      return std::unexpected(started.error());
     }
-    return answer.get();
+    watch = std::move(*started);
+    return {};
   }
 
-  /// Answers all who wait; on the thread that owns the app.
-  void serve(App& app) {
-    std::uint64_t count = 0;
-    if (::read(event_.get(), &count, sizeof(count)) < 0) {
-      return;
-    }
-    answer(take(false), [&app] { return app.reload(); });
-  }
-
-  void close() {
-    answer(take(true), [] { return Result<void>(fail("tacho is about to end")); });
-  }
-
- private:
-  using Waiting = std::vector<std::promise<Result<void>>>;
-
-  Waiting take(bool close) {
-    const std::lock_guard lock(mutex_);
-    closed_ = closed_ || close;
-    return std::exchange(waiting_, {});
-  }
-
-  template <class Outcome>
-  static void answer(Waiting waiting, Outcome outcome) {
-    if (waiting.empty()) {
-      return;
-    }
-    const Result<void> result = outcome();
-    for (auto& promise : waiting) {
-      promise.set_value(result);
+  /// Many signals are one reload.
+  void take_hangups() {
+    signalfd_siginfo info{};
+    while (::read(hangups.get(), &info, sizeof(info)) == sizeof(info)) {
+      reloads.want();
     }
   }
-
-  UniqueFd event_;
-  std::mutex mutex_;
-  Waiting waiting_;
-  bool closed_ = false;
 };
-
-/// @return the signal that ends the program, 0 for none
-int take_signals(int descriptor, App& app) {
-  signalfd_siginfo info{};
-  while (::read(descriptor, &info, sizeof(info)) == sizeof(info)) {
-    if (info.ssi_signo != SIGHUP) {
-      return static_cast<int>(info.ssi_signo);
-    }
-    if (auto done = app.reload(); !done) {
-      spdlog::error("{}", done.error().message);
-    }
-  }
-  return 0;
-}
 
 int timeout_ms(targets::Time until) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
@@ -130,30 +81,34 @@ int timeout_ms(targets::Time until) {
 }
 
 /// Runs the app until `until` or a signal. @return the signal, 0 if the time is over
-int run_until(App& app, int signals, ReloadQueue& reloads, targets::Time until) {
-  while (true) {
+int run_until(App& app, Loop& loop, targets::Time until) {
+  auto task = loop.liveness.begin("the main loop");
+  while (loop.watch->signal() == 0) {
     const targets::Time now = std::chrono::steady_clock::now();
     if (now >= until) {
       return 0;
     }
-    const targets::Time next = std::min(app.run(now), until);
-    std::array<pollfd, 3> events{pollfd{signals, POLLIN, 0}, pollfd{app.descriptor(), POLLIN, 0},
-                                 pollfd{reloads.descriptor(), POLLIN, 0}};
+    const targets::Time next = std::min({app.run(now, &task), until, loop.reloads.due()});
+    task.now_at("waiting for news");
+    std::array<pollfd, 4> events{pollfd{loop.watch->descriptor(), POLLIN, 0}, pollfd{app.descriptor(), POLLIN, 0},
+                                 pollfd{loop.reloads.descriptor(), POLLIN, 0}, pollfd{loop.hangups.get(), POLLIN, 0}};
     if (::poll(events.data(), events.size(), timeout_ms(next)) < 0) {
       continue;
     }
-    if ((events[0].revents & POLLIN) != 0) {
-      if (const int signal = take_signals(signals, app); signal != 0) {
-        return signal;
-      }
-    }
     if ((events[1].revents & POLLIN) != 0) {
+      task.now_at("taking the kernel's news");
       app.consume();
     }
     if ((events[2].revents & POLLIN) != 0) {
-      reloads.serve(app);
+      loop.reloads.consume();
     }
+    if ((events[3].revents & POLLIN) != 0) {
+      loop.take_hangups();
+    }
+    task.now_at("reading the configuration");
+    loop.reloads.serve([&app] { return app.reload(); }, std::chrono::steady_clock::now());
   }
+  return loop.watch->signal();
 }
 
 int failed(const Error& error) {
@@ -164,9 +119,9 @@ int failed(const Error& error) {
 }  // namespace
 
 int serve(const Cli& cli, const config::Config& config) {
-  auto signals = signal_descriptor();
-  if (!signals) {
-    return failed(signals.error());
+  Loop loop;
+  if (auto opened = loop.open(); !opened) {
+    return failed(opened.error());
   }
   spdlog::info("tacho {} starts", version());
   auto app = App::start(cli, config, true);
@@ -176,41 +131,51 @@ int serve(const Cli& cli, const config::Config& config) {
   // All programs are loaded: what that took, 18 MB, is not needed again, and would stay between what is.
   kernel::forget_types();
   ::malloc_trim(0);
-  ReloadQueue reloads;
-  const EndpointContext context{app->get(), cli.telemetry_path, [&reloads] { return reloads.ask(); }};
+  const EndpointContext context{.app = app->get(),
+                                .telemetry_path = cli.telemetry_path,
+                                .lifecycle = cli.enable_lifecycle,
+                                .reload = [&loop] { return loop.reloads.ask(); },
+                                .liveness = &loop.liveness};
   web::Options options;
   options.listen_addresses = cli.listen_addresses;
   if (!cli.web_config_file.empty()) {
     options.web_config_file = cli.web_config_file;
   }
-  auto server = web::Server::start(options, endpoints(context));
+  auto server = web::Server::start(options, endpoints(context), loop.liveness);
   if (!server) {
     return failed(server.error());
   }
+  (*app)->scraper().observe_web([raw = server->get()] {
+    const web::Statistics now = raw->statistics();
+    return scrape::WebCounters{.open = now.open,
+                               .accepted = now.accepted,
+                               .lost = {{"no_request", now.timed_out},
+                                        {"crowded_out", now.displaced},
+                                        {"slow_reader", now.cut_off},
+                                        {"busy", now.refused}}};
+  });
   for (const std::string& address : (*server)->addresses()) {
     spdlog::info("listening on {}{}", address, (*server)->tls() ? " (TLS)" : "");
   }
   (*app)->service_manager().ready("serves");
-  const int signal = run_until(**app, signals->get(), reloads, targets::Time::max());
+  run_until(**app, loop, targets::Time::max());
   (*app)->service_manager().stopping();
-  spdlog::info("ending on signal {}", ::strsignal(signal));
-  reloads.close();
+  loop.reloads.close();
   server->reset();
   return kExitOk;
 }
 
 int once(const Cli& cli, const config::Config& config) {
-  auto signals = signal_descriptor();
-  if (!signals) {
-    return failed(signals.error());
+  Loop loop;
+  if (auto opened = loop.open(); !opened) {
+    return failed(opened.error());
   }
   auto app = App::start(cli, config, true);
   if (!app) {
     return failed(app.error());
   }
-  ReloadQueue reloads;
   // Two samples of the windowed gauges.
-  if (run_until(**app, signals->get(), reloads, std::chrono::steady_clock::now() + 1200ms) != 0) {
+  if (run_until(**app, loop, std::chrono::steady_clock::now() + 1200ms) != 0) {
     return kExitFailed;
   }
   std::cout << (*app)->scraper().scrape(metrics::Format::prometheus_text) << std::flush;

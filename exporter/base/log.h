@@ -26,6 +26,13 @@ std::unique_ptr<spdlog::formatter> make_log_formatter(LogFormat format, bool pri
 /// functions write. Call before other threads log.
 void init_log(LogLevel level, LogFormat format, spdlog::sink_ptr sink = nullptr);
 
+/// Writes to a descriptor, which must stay open, and never waits for who reads there: lines for which there is no room
+/// are dropped and counted, and the next line that finds room says how many.
+spdlog::sink_ptr make_descriptor_sink(int descriptor);
+
+/// Lines dropped since the start.
+std::uint64_t dropped_log_lines();
+
 /// Keeps a message that repeats from flooding the log: each key is logged at once, then at most once per interval, with
 /// the number of repeats kept back since ("… (repeated 37 times)"). Safe to share between threads.
 class RateLimited {

@@ -2,7 +2,7 @@
 #
 # Debian 12's binary package has none of the three and lacks the fixes for CVE-2025-55763 and CVE-2025-9648, so
 # trixie's source package is built instead: found in TACHO_DOWNLOAD_CACHE or brought there by fetch-debian,
-# checked against the hashes below, patched with debian/patches and with what exporter/web/gate.h needs.
+# checked against the hashes below, patched with debian/patches and with what exporter/web/request_head.cpp needs.
 #
 #   TACHO_CIVETWEB_SOURCE_DIR  an unpacked civetweb that has Debian's patches already; nothing is downloaded
 #   TACHO_DOWNLOAD_CACHE       where the archives are kept; survives a clean build, so that the next works offline
@@ -91,16 +91,16 @@ function(civetweb_unpack tree)
       civetweb_apply_patch(${scratch} ${scratch}/debian/patches/${patch})
     endforeach()
   endif()
-  civetweb_apply_patch(${scratch} ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/civetweb/adopt.patch)
+  civetweb_apply_patch(${scratch} ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/civetweb/parse.patch)
   file(RENAME ${scratch} ${tree})
 endfunction()
 
 # What the tree depends on is part of its name: a changed pin or patch makes another one.
-file(SHA256 ${CMAKE_CURRENT_LIST_DIR}/civetweb/adopt.patch civetweb_key)
+file(SHA256 ${CMAKE_CURRENT_LIST_DIR}/civetweb/parse.patch civetweb_key)
 string(SHA256 civetweb_key "${civetweb_key} ${civetweb_debian_sha256} ${TACHO_CIVETWEB_SOURCE_DIR}")
 string(SUBSTRING ${civetweb_key} 0 12 civetweb_key)
 set(civetweb_tree ${PROJECT_BINARY_DIR}/civetweb-${civetweb_key})
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/civetweb/adopt.patch)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/civetweb/parse.patch)
 if(TACHO_CIVETWEB_SOURCE_DIR AND NOT EXISTS ${TACHO_CIVETWEB_SOURCE_DIR}/src/civetweb.c)
   message(FATAL_ERROR "TACHO_CIVETWEB_SOURCE_DIR: ${TACHO_CIVETWEB_SOURCE_DIR}/src/civetweb.c does not exist")
 endif()

@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kTargetMaps{"cgroup_targets", "process_targets"};
 
+constexpr std::size_t kPiece = std::size_t{256} << 10;
+
 /// The clock of bpf_ktime_get_ns().
 std::int64_t kernel_now_ns() {
   timespec now{};
@@ -26,6 +28,15 @@ std::int64_t kernel_now_ns() {
 
 double seconds_since(std::int64_t start_ns) {
   return static_cast<double>(kernel_now_ns() - start_ns) * 1e-9;
+}
+
+/// The last piece, or a new one where that is full: a page of 30 MB in one text would be copied each time it outgrows
+/// its place.
+std::string& piece_with_room(std::vector<std::string>& pieces) {
+  if (pieces.back().size() >= kPiece) {
+    pieces.emplace_back().reserve(kPiece + kPiece / 16);
+  }
+  return pieces.back();
 }
 
 }  // namespace
@@ -184,10 +195,12 @@ std::string Scraper::window_text() const {
   return config::format_duration(window_);
 }
 
-void Scraper::write_probe(std::string& out, std::size_t number, metrics::Format format, CollectorResult& result) {
+void Scraper::write_probe(std::vector<std::string>& pieces, std::size_t number, metrics::Format format,
+                          CollectorResult& result) {
   probes::Probe& probe = *probes_[number];
   const std::int64_t start = kernel_now_ns();
-  const std::size_t before = out.size();
+  const std::size_t pieces_before = pieces.size();
+  const std::size_t before = pieces.back().size();
   result.collector = probe.name();
   try {
     std::vector<std::pair<const Runtime*, metrics::Row>> rows;
@@ -199,23 +212,24 @@ void Scraper::write_probe(std::string& out, std::size_t number, metrics::Format 
     }
     const std::string window = window_text();
     for (std::size_t family = 0; family < probe.families().size(); ++family) {
-      metrics::append_header(out, probe.families()[family], format, window);
+      metrics::append_header(pieces.back(), probe.families()[family], format, window);
       for (const auto& [runtime, row] : rows) {
-        runtime->series[number].append(out, family, row);
+        runtime->series[number].append(piece_with_room(pieces), family, row);
       }
     }
   } catch (const std::exception& error) {
     spdlog::error("probe {}: {}", probe.name(), error.what());
-    out.resize(before);
+    pieces.resize(pieces_before);
+    pieces.back().resize(before);
     result.success = false;
   }
   result.seconds = seconds_since(start);
 }
 
-void Scraper::write_saturation(std::string& out, metrics::Format format) {
+void Scraper::write_saturation(std::vector<std::string>& pieces, metrics::Format format) {
   const std::span<const metrics::Family> families = saturation_families();
   for (std::size_t family = 0; family < families.size(); ++family) {
-    metrics::append_header(out, families[family], format, window_text());
+    metrics::append_header(pieces.back(), families[family], format, window_text());
     for (const auto& runtime : runtimes_) {
       const auto saturation = is_judged(runtime) ? runtime->saturation.estimate() : std::nullopt;
       if (saturation) {
@@ -223,14 +237,14 @@ void Scraper::write_saturation(std::string& out, metrics::Format format) {
             .values = {metrics::Value::number(saturation->ratio), metrics::Value::number(saturation->error)},
             .histograms = {},
             .dynamic = {}};
-        runtime->series[probes_.size()].append(out, family, row);
+        runtime->series[probes_.size()].append(piece_with_room(pieces), family, row);
       }
     }
   }
 }
 
-void Scraper::write_conditions(std::string& out, metrics::Format format) {
-  metrics::append_header(out, condition_families().front(), format, window_text());
+void Scraper::write_conditions(std::vector<std::string>& pieces, metrics::Format format) {
+  metrics::append_header(pieces.back(), condition_families().front(), format, window_text());
   for (const auto& runtime : runtimes_) {
     if (!is_judged(runtime)) {
       continue;
@@ -239,7 +253,7 @@ void Scraper::write_conditions(std::string& out, metrics::Format format) {
     for (const std::optional<bool>& on : runtime->conditions.evaluate(runtime->window.few_samples())) {
       row.values.push_back(on ? metrics::Value::count(*on ? 1 : 0) : metrics::Value::absent());
     }
-    runtime->series.back().append(out, 0, row);
+    runtime->series.back().append(piece_with_room(pieces), 0, row);
   }
 }
 
@@ -260,23 +274,32 @@ void Scraper::write_self(std::string& out, metrics::Format format) {
     results.push_back({.collector = name, .seconds = 0, .success = false});
   }
   append(collector_metrics(results));
+  if (web_) {
+    append(web_metrics(web_()));
+  }
   append(process_metrics());
 }
 
-std::string Scraper::scrape(metrics::Format format) {
+std::vector<std::string> Scraper::scrape_pieces(metrics::Format format) {
   const std::lock_guard lock(mutex_);
-  std::string out;
-  out.reserve(last_size_ + last_size_ / 8 + 4096);
+  std::vector<std::string> pieces(1);
   results_.assign(probes_.size(), {});
   for (std::size_t i = 0; i < probes_.size(); ++i) {
-    write_probe(out, i, format, results_[i]);
+    write_probe(pieces, i, format, results_[i]);
   }
-  write_saturation(out, format);
-  write_conditions(out, format);
-  write_self(out, format);
-  metrics::append_end(out, format);
-  last_size_ = out.size();
+  write_saturation(pieces, format);
+  write_conditions(pieces, format);
+  write_self(pieces.emplace_back(), format);
+  metrics::append_end(pieces.back(), format);
   release(true, std::chrono::steady_clock::now());
+  return pieces;
+}
+
+std::string Scraper::scrape(metrics::Format format) {
+  std::string out;
+  for (const std::string& piece : scrape_pieces(format)) {
+    out += piece;
+  }
   return out;
 }
 
@@ -311,6 +334,11 @@ std::vector<const kernel::BpfObject*> Scraper::objects() const {
     all.push_back(&probe->object());
   }
   return all;
+}
+
+void Scraper::observe_web(std::function<WebCounters()> counters) {
+  const std::lock_guard lock(mutex_);
+  web_ = std::move(counters);
 }
 
 void Scraper::set_reload_state(const ReloadState& state) {

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -46,10 +47,15 @@ class Scraper final : public targets::TargetObserver {
   void adopt();
   /// Samples the counters behind the windowed gauges; once a second, takes the mutex.
   void sample();
-  /// One exposition; takes the mutex. One probe that fails leaves out its own families only.
+  /// One exposition, in pieces that follow each other; takes the mutex. One probe that fails leaves out its own
+  /// families only.
+  std::vector<std::string> scrape_pieces(metrics::Format format);
+  /// The same in one.
   std::string scrape(metrics::Format format);
   /// Other windows and buckets from now on, counters stay; takes the mutex.
   void reconfigure(const config::Config& config);
+  /// Where the web server's counters are from, while there is one; takes the mutex.
+  void observe_web(std::function<WebCounters()> counters);
   /// What the last reload came to; takes the mutex.
   void set_reload_state(const ReloadState& state);
   /// Takes the mutex.
@@ -91,9 +97,10 @@ class Scraper final : public targets::TargetObserver {
   }
 
   void build_series(Runtime& runtime) const;
-  void write_probe(std::string& out, std::size_t number, metrics::Format format, CollectorResult& result);
-  void write_saturation(std::string& out, metrics::Format format);
-  void write_conditions(std::string& out, metrics::Format format);
+  void write_probe(std::vector<std::string>& pieces, std::size_t number, metrics::Format format,
+                   CollectorResult& result);
+  void write_saturation(std::vector<std::string>& pieces, metrics::Format format);
+  void write_conditions(std::vector<std::string>& pieces, metrics::Format format);
   void write_self(std::string& out, metrics::Format format);
   void release(bool scraped, targets::Time now);
   /// Brings what the kernel has kept from the programs up to date.
@@ -118,12 +125,12 @@ class Scraper final : public targets::TargetObserver {
   std::vector<std::unique_ptr<Runtime>> runtimes_;  // by index
   std::vector<CollectorResult> results_;
   ReloadState reload_;
+  std::function<WebCounters()> web_;
   std::string instance_;
   std::uint64_t tick_ = 0;                      // of the last sample
   Losses losses_;                               // as of the last sample
   std::vector<kernel::SkippedEvents> skipped_;  // by object, as objects() lists them
   std::vector<std::uint64_t> skipped_so_far_;   // the same, as of the last look
-  std::size_t last_size_ = 0;                   // of an exposition, to reserve
 };
 
 }  // namespace tacho::scrape

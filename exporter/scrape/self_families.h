@@ -51,6 +51,15 @@ inline constexpr std::array kSelfFamilies{
                "Whether the configuration was good when it was read last; if not, the one before is in use."},
     SelfFamily{"tacho_config_last_reload_success_timestamp_seconds", metrics::Type::gauge, "",
                "When a good configuration was read last (Unix time)."},
+    SelfFamily{"tacho_web_connections", metrics::Type::gauge, "", "Connections to tacho's own web server now."},
+    SelfFamily{"tacho_web_connections_accepted_total", metrics::Type::counter, "",
+               "Connections to tacho's own web server."},
+    SelfFamily{"tacho_web_connections_lost_total", metrics::Type::counter, "reason",
+               "Connections to tacho's own web server that got no whole answer: no whole request came in time "
+               "(no_request), there were too many (crowded_out), the client took too little of the answer "
+               "(slow_reader), too many requests were in line (busy)."},
+    SelfFamily{"tacho_log_dropped_lines_total", metrics::Type::counter, "",
+               "Lines of the log that were dropped because nobody read it."},
     SelfFamily{"process_cpu_seconds_total", metrics::Type::counter, "", "User and system CPU time of tacho."},
     SelfFamily{"process_open_fds", metrics::Type::gauge, "", "Open file descriptors of tacho."},
     SelfFamily{"process_max_fds", metrics::Type::gauge, "", "Limit of open file descriptors."},

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/log.h"
 #include "base/version.h"
 #include "bpf/lib/loss.h"
 #include "kernel/statistics.h"
@@ -157,11 +158,21 @@ std::vector<prometheus::MetricFamily> collector_metrics(std::span<const Collecto
   return {duration, success};
 }
 
+std::vector<prometheus::MetricFamily> web_metrics(const WebCounters& counters) {
+  auto lost = empty_family("tacho_web_connections_lost_total");
+  for (const auto& [reason, count] : counters.lost) {
+    add_sample(lost, {{"reason", reason}}, static_cast<double>(count));
+  }
+  return {single("tacho_web_connections", static_cast<double>(counters.open)),
+          single("tacho_web_connections_accepted_total", static_cast<double>(counters.accepted)), lost};
+}
+
 std::vector<prometheus::MetricFamily> program_metrics(const ReloadState& reload) {
   auto build = empty_family("tacho_build_info");
   add_sample(build, {{"version", std::string(version())}, {"compiler", __VERSION__}}, 1);
   return {build, single("tacho_config_last_reload_successful", reload.successful ? 1 : 0),
-          single("tacho_config_last_reload_success_timestamp_seconds", reload.success_time)};
+          single("tacho_config_last_reload_success_timestamp_seconds", reload.success_time),
+          single("tacho_log_dropped_lines_total", static_cast<double>(dropped_log_lines()))};
 }
 
 }  // namespace tacho::scrape

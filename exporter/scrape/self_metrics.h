@@ -43,6 +43,15 @@ std::vector<prometheus::MetricFamily> target_metrics(const targets::TargetTable&
 
 std::vector<prometheus::MetricFamily> collector_metrics(std::span<const CollectorResult> results);
 
+/// Of the web server.
+struct WebCounters {
+  std::uint64_t open = 0;
+  std::uint64_t accepted = 0;
+  std::vector<std::pair<std::string, std::uint64_t>> lost;  ///< by reason
+};
+
+std::vector<prometheus::MetricFamily> web_metrics(const WebCounters& counters);
+
 std::vector<prometheus::MetricFamily> program_metrics(const ReloadState& reload);
 
 /// Events lost by an object so far, by reason; empty if they cannot be read.

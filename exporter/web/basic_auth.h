@@ -16,21 +16,24 @@ namespace tacho::web {
 enum class Login : std::uint8_t {
   granted,
   denied,
-  busy,  ///< too many passwords are being checked already: not decided
+  unknown,  ///< a password has to be hashed first
 };
 
 /// HTTP basic authentication (RFC 7617) against bcrypt hashes. Thread-safe.
 ///
-/// bcrypt takes some 70 ms of CPU by design. So one password is checked at a time, few wait for that, what was right
-/// once is remembered (as a keyed hash; a changed password hash is another one), and a name that does not exist costs
-/// as much as one that does.
+/// bcrypt takes some 70 ms of CPU by design. So what was right once is remembered (as a keyed hash; a changed password
+/// hash is another one) and granted at once; the others are told apart from that, so that the caller has one of them
+/// hashed at a time. A refusal costs the same whether the name exists or not, and whatever the cost of its hash.
 class BasicAuth {
  public:
   using Users = std::map<std::string, std::string>;  ///< name → bcrypt hash
 
   BasicAuth();
 
-  /// `authorization` is the header of that name. Grants everything if there are no users.
+  /// What is known without hashing. `authorization` is the header of that name. Grants everything if there are no
+  /// users.
+  Login look(const Users& users, const std::optional<std::string>& authorization);
+  /// The same, with hashing where it is needed: takes its time.
   Login check(const Users& users, const std::optional<std::string>& authorization);
 
   /// How many passwords were hashed, for tests of the cache.
@@ -47,8 +50,6 @@ class BasicAuth {
   std::mutex cache_mutex_;
   std::set<Digest> granted_;
   std::deque<Digest> oldest_first_;
-  std::mutex hash_mutex_;
-  std::atomic<unsigned> waiting_ = 0;
   std::atomic<std::uint64_t> hashed_ = 0;
 };
 

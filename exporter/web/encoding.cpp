@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <ranges>
+#include <utility>
 
 #include "web/message.h"
 
@@ -12,6 +13,7 @@ namespace {
 
 constexpr int kGzipWindow = 15 + 16;  // zlib's way to ask for the gzip format
 constexpr int kMemory = 8;            // zlib's default
+constexpr std::size_t kChunk = 65536;
 
 std::string_view trim(std::string_view text) {
   constexpr std::string_view kBlank = " \t";
@@ -31,6 +33,40 @@ bool has_weight(std::string_view parameters) {
   }
   return true;
 }
+
+class Deflater {
+ public:
+  Deflater()
+      : good_(deflateInit2(&stream_, Z_BEST_SPEED, Z_DEFLATED, kGzipWindow, kMemory, Z_DEFAULT_STRATEGY) == Z_OK) {}
+  Deflater(const Deflater&) = delete;
+  Deflater& operator=(const Deflater&) = delete;
+  ~Deflater() { deflateEnd(&stream_); }
+
+  bool add(std::string& text, int flush) {
+    stream_.next_in = reinterpret_cast<Bytef*>(text.data());
+    stream_.avail_in = static_cast<uInt>(text.size());
+    do {
+      stream_.next_out = reinterpret_cast<Bytef*>(chunk_.data());
+      stream_.avail_out = static_cast<uInt>(chunk_.size());
+      const int result = good_ ? deflate(&stream_, flush) : Z_STREAM_ERROR;
+      if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
+        return false;
+      }
+      const std::size_t made = chunk_.size() - stream_.avail_out;
+      if (made > 0) {
+        out_.emplace_back(chunk_.data(), made);
+      }
+    } while (stream_.avail_out == 0);
+    return true;
+  }
+  Pieces take() { return std::move(out_); }
+
+ private:
+  z_stream stream_{};
+  bool good_;
+  std::string chunk_ = std::string(kChunk, '\0');
+  Pieces out_;
+};
 
 }  // namespace
 
@@ -52,21 +88,32 @@ bool accepts_gzip(const std::optional<std::string>& accept_encoding) {
   return by_wildcard;
 }
 
-std::optional<std::string> gzip(std::string_view text) {
-  z_stream stream{};
-  if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, kGzipWindow, kMemory, Z_DEFAULT_STRATEGY) != Z_OK) {
+std::optional<Pieces> gzip(Pieces& text, bool keep) {
+  Deflater deflater;
+  for (std::string& piece : text) {
+    if (!deflater.add(piece, Z_NO_FLUSH)) {
+      return std::nullopt;
+    }
+    if (!keep) {
+      std::string().swap(piece);
+    }
+  }
+  std::string nothing;
+  return deflater.add(nothing, Z_FINISH) ? std::optional(deflater.take()) : std::nullopt;
+}
+
+std::optional<std::string> gzip(std::string text) {
+  Pieces pieces;
+  pieces.push_back(std::move(text));
+  const auto compressed = gzip(pieces, false);
+  if (!compressed) {
     return std::nullopt;
   }
-  std::string input(text);  // zlib's interface is not const
-  std::string out(deflateBound(&stream, input.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(input.data());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_in = static_cast<uInt>(input.size());
-  stream.avail_out = static_cast<uInt>(out.size());
-  const int result = deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return result == Z_STREAM_END ? std::optional(std::move(out)) : std::nullopt;
+  std::string whole;
+  for (const std::string& piece : *compressed) {
+    whole += piece;
+  }
+  return whole;
 }
 
 }  // namespace tacho::web

@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -12,29 +13,34 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <limits>
+#include <iterator>
+#include <unordered_map>
 #include <utility>
-
-#include "web/request_head.h"
 
 namespace tacho::web {
 namespace {
 
-constexpr int kAcceptBurst = 64;  // then the connections at hand get their turn
+using namespace std::chrono_literals;
 
-constexpr std::string_view kSpeakTls =
-    "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
-    "This port speaks HTTPS.\n";
+constexpr int kAcceptBurst = 64;            // then the connections at hand get their turn
+constexpr int kSendBuffer = 256 << 10;      // of the kernel's memory, for each answer that nobody reads
+constexpr auto kLookEvery = 50ms;           // at the clocks of all connections
+constexpr auto kLinger = 1s;                // for what a client still sends after its answer
+constexpr std::size_t kKept = 16;           // connections that a source keeps that was served before
+constexpr int kSecondChances = 16;          // for those that turn out to have sent what was waited for
+constexpr std::size_t kServedSources = 64;  // that are remembered
+constexpr std::uint64_t kListenerBit = std::uint64_t{1} << 63U;  // what epoll tells is a descriptor, not an id
+constexpr unsigned kAllEvents = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 
-bool watch(int epoll, int fd, unsigned events) {
-  epoll_event event{.events = events, .data = {.fd = fd}};
+bool watch(int epoll, int fd, unsigned events, std::uint64_t data) {
+  epoll_event event{.events = events, .data = {.u64 = data}};
   return ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-/// Whether accept would find a connection; leaves errno alone.
-bool has_pending(int listener) {
+/// Whether accept would find a connection, or recv something; leaves errno alone.
+bool has_pending(int socket) {
   const int before = errno;
-  pollfd look{.fd = listener, .events = POLLIN, .revents = 0};
+  pollfd look{.fd = socket, .events = POLLIN, .revents = 0};
   const bool found = ::poll(&look, 1, 0) > 0;
   errno = before;
   return found;
@@ -42,49 +48,52 @@ bool has_pending(int listener) {
 
 }  // namespace
 
-struct Gate::Waiting {
-  Waiting(int connection, bool speaks_tls) : socket(connection), tls(speaks_tls) {}
-  Waiting(const Waiting&) = delete;
-  Waiting& operator=(const Waiting&) = delete;
-  ~Waiting() {
-    if (socket >= 0) {
-      ::close(socket);
-    }
-  }
-
-  int socket;  // −1: a worker's
-  bool tls;
-  bool ready = false;
-  Clock::time_point accepted = Clock::now();
-};
-
-Result<std::unique_ptr<Gate>> Gate::open(std::vector<Listener> listeners, Hooks hooks, InFlight& in_flight,
-                                         const GateLimits& limits) {
-  std::unique_ptr<Gate> gate(new Gate(std::move(listeners), std::move(hooks), in_flight, limits));
+Result<std::unique_ptr<Gate>> Gate::open(std::vector<Listener> listeners, Site& site, LiveConfig& config,
+                                         Liveness& liveness, const GateLimits& limits) {
+  std::unique_ptr<Gate> gate(new Gate(std::move(listeners), site, config, liveness, limits));
   if (auto prepared = gate->prepare(); !prepared) {
     return std::unexpected(prepared.error());
   }
   gate->thread_ = std::thread([raw = gate.get()] { raw->run(); });
+  ::pthread_setname_np(gate->thread_.native_handle(), "tacho-gate");
   return gate;
 }
 
-Gate::Gate(std::vector<Listener> listeners, Hooks hooks, InFlight& in_flight, const GateLimits& limits)
-    : listeners_(std::move(listeners)), hooks_(std::move(hooks)), in_flight_(in_flight), limits_(limits) {}
+Gate::Gate(std::vector<Listener> listeners, Site& site, LiveConfig& config, Liveness& liveness,
+           const GateLimits& limits)
+    : listeners_(std::move(listeners)), site_(site), config_(config), liveness_(liveness), limits_(limits) {}
 
 Gate::~Gate() {
   stop_ = true;
-  in_flight_.notify();
+  ::eventfd_write(wake_.get(), 1);
   if (thread_.joinable()) {
     thread_.join();
   }
 }
 
 Result<void> Gate::prepare() {
+  for (auto [workers, name, threads] :
+       {std::tuple(&handlers_, "tacho-handler", limits_.threads), std::tuple(&page_maker_, "tacho-page", 1U),
+        std::tuple(&password_checker_, "tacho-password", 1U)}) {
+    auto created = Workers::create(name, threads);
+    if (!created) {
+      return std::unexpected(created.error());
+    }
+    *workers = std::move(*created);
+  }
   epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
+  wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   spare_ = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  bool good = epoll_ && spare_ && watch(epoll_.get(), in_flight_.event_fd(), EPOLLIN);
+  bool good = epoll_ && wake_ && spare_;
+  const auto add = [&](int fd) {
+    good = good && watch(epoll_.get(), fd, EPOLLIN, kListenerBit | static_cast<std::uint64_t>(fd));
+  };
+  add(wake_.get());
+  for (const Workers* workers : {handlers_.get(), page_maker_.get(), password_checker_.get()}) {
+    add(workers->event_fd());
+  }
   for (const Listener& listener : listeners_) {
-    good = good && watch(epoll_.get(), listener.fd(), EPOLLIN);
+    add(listener.fd());
   }
   if (!good) {
     return fail_errno("web server: cannot wait for connections");
@@ -93,36 +102,69 @@ Result<void> Gate::prepare() {
 }
 
 void Gate::run() {
-  ::pthread_setname_np(::pthread_self(), "tacho-gate");
   std::array<epoll_event, 64> events{};
-  while (!stop_) {
-    const int count =
-        ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), milliseconds_to_wait());
-    for (int i = 0; i < count; ++i) {
-      const epoll_event& event = events.at(static_cast<std::size_t>(i));
-      if (event.data.fd == in_flight_.event_fd()) {
-        eventfd_t ignored = 0;
-        ::eventfd_read(event.data.fd, &ignored);
-      } else if (const auto found = by_socket_.find(event.data.fd); found != by_socket_.end()) {
-        examine(found->second, (event.events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0);
-      } else if (std::ranges::find(listeners_, event.data.fd, &Listener::fd) != listeners_.end()) {
-        accept_all(event.data.fd);
+  while (true) {
+    const bool waits = eager_.empty();
+    const int timeout = !waits ? 0 : exchanges_.empty() && !stop_ ? -1 : static_cast<int>(kLookEvery.count());
+    const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
+    for (const epoll_event& event : std::span(events).first(static_cast<std::size_t>(std::max(count, 0)))) {
+      if ((event.data.u64 & kListenerBit) != 0) {
+        const int fd = static_cast<int>(event.data.u64 & ~kListenerBit);
+        if (std::ranges::find(listeners_, fd, &Listener::fd) != listeners_.end()) {
+          accept_all(fd);
+        }
+      } else if (Exchange* const exchange = find(event.data.u64);
+                 exchange != nullptr && !step(*exchange, event.events)) {
+        drop(event.data.u64);
       }
     }
-    serve_ready();
-    expire();
+    for (Workers* workers : {handlers_.get(), page_maker_.get(), password_checker_.get()}) {
+      workers->collect();
+    }
+    for (const Id id : std::exchange(eager_, {})) {
+      if (Exchange* const exchange = find(id); exchange != nullptr && !step(*exchange, 0)) {
+        drop(id);
+      }
+    }
+    const auto now = Clock::now();
+    if (now >= next_look_) {
+      next_look_ = now + kLookEvery;
+      look_at_clocks(now);
+    }
+    start_work(now);
+    if (stop_ && !prepare_to_stop(now)) {
+      return;
+    }
   }
+}
+
+/// Whether there is still something to wait for.
+bool Gate::prepare_to_stop(Clock::time_point now) {
+  if (!stopping_) {
+    stopping_ = true;
+    stop_until_ = now + limits_.grace;
+    listeners_.clear();
+    eventfd_t ignored = 0;
+    ::eventfd_read(wake_.get(), &ignored);
+    drop_if([](const Exchange& each) { return each.waits_for_request(); }, nullptr);
+  }
+  if (now >= stop_until_) {
+    drop_if([](const Exchange& each) { return each.phase != Exchange::Phase::working; }, nullptr);
+  }
+  return std::ranges::any_of(exchanges_,
+                             [](const auto& each) { return each.second.phase != Exchange::Phase::closing; });
 }
 
 void Gate::accept_all(int listener) {
   for (int i = 0; i < kAcceptBurst; ++i) {
-    const int connection = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (connection >= 0) {
+    UniqueFd connection(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (connection) {
       ++counters_.accepted;
-      admit(connection);
+      admit(std::move(connection));
     } else if (!has_pending(listener)) {
       return;  // accept reports a lack of descriptors even then
-    } else if ((errno == EMFILE || errno == ENFILE) && !make_room()) {
+    } else if ((errno == EMFILE || errno == ENFILE) &&
+               !displace([](const Exchange& each) { return each.phase != Exchange::Phase::working; })) {
       // Left in the queue, the connection would wake us for ever: accept it to close it.
       spare_.reset();
       const UniqueFd refused(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
@@ -131,114 +173,145 @@ void Gate::accept_all(int listener) {
   }
 }
 
-/// Closes the connection that has waited longest, if there is one.
-bool Gate::make_room() {
-  if (line_.empty()) {
-    return false;
+void Gate::refresh_config() {
+  try {
+    if (auto context = config_.refresh()) {
+      context_ = std::move(context);
+    }
+  } catch (const std::exception& error) {
+    spdlog::error("web configuration not reloaded: {}", error.what());
   }
-  drop(line_.begin());
-  ++counters_.displaced;
-  return true;
 }
 
-void Gate::admit(int connection) {
-  if (line_.size() >= limits_.waiting) {
-    make_room();
+void Gate::admit(UniqueFd connection) {
+  refresh_config();
+  if (exchanges_.size() >= limits_.connections &&
+      !displace([](const Exchange& each) { return each.phase != Exchange::Phase::working; })) {
+    ++counters_.displaced;
+    return;
   }
   const int on = 1;
-  ::setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // fails on a unix socket, which needs none
-  line_.emplace_back(connection, hooks_.expects_tls());
-  by_socket_[connection] = std::prev(line_.end());
-  // Edge-triggered: bytes that were looked at and left do not wake us again.
-  if (!watch(epoll_.get(), connection, EPOLLIN | EPOLLRDHUP | EPOLLET)) {
-    drop(std::prev(line_.end()));
-  }
-}
-
-void Gate::examine(Line::iterator waiting, bool no_more_data) {
-  if (waiting->ready) {
+  ::setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // a unix socket refuses and needs none
+  ::setsockopt(connection.get(), SOL_SOCKET, SO_SNDBUF, &kSendBuffer, sizeof(kSendBuffer));
+  const int fd = connection.get();
+  const Id id = next_id_++;
+  Source source = Source::of(fd);
+  const std::string key = source.key;
+  exchanges_.try_emplace(id, id, std::move(connection), config_.tls() ? context_.get() : nullptr, std::move(source));
+  counters_.open = exchanges_.size();
+  if (!watch(epoll_.get(), fd, kAllEvents, id)) {
+    ++counters_.displaced;
+    drop(id);
     return;
   }
-  std::array<char, kMaxRequestHead> peeked;  // 16 KiB, filled by recv
-  const ssize_t count = ::recv(waiting->socket, peeked.data(), peeked.size(), MSG_PEEK | MSG_DONTWAIT);
-  if (count <= 0) {
-    if (count == 0 || errno != EAGAIN) {
-      drop(waiting);
+  const auto shakes = [](const Exchange& each) { return each.phase == Exchange::Phase::greeting; };
+  const auto shakes_there = [&](const Exchange& each) { return shakes(each) && each.source.key == key; };
+  const auto count = [this](const auto& which) {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(exchanges_, [&](const auto& each) { return which(each.second); }));
+  };
+  if (count(shakes_there) > limits_.source_handshakes) {
+    displace(shakes_there);
+  } else if (count(shakes) > limits_.handshakes) {
+    displace(shakes);
+  }
+}
+
+/// The connection of the source that has most that has waited longest; before it, one that has its answer.
+Exchange* Gate::find_victim(const Eligible& eligible) {
+  std::unordered_map<std::string, std::size_t> weights;
+  for (const auto& [id, exchange] : exchanges_) {
+    ++weights[exchange.source.key];
+  }
+  for (auto& [key, weight] : weights) {
+    weight -= std::min(weight, served_.contains(key) ? kKept : std::size_t{0});
+  }
+  Exchange* victim = nullptr;
+  std::size_t heaviest = 0;
+  for (auto& [id, exchange] : exchanges_) {
+    if (!eligible(exchange)) {
+      continue;
     }
-    return;
-  }
-  switch (judge_arrival(std::span(peeked).first(static_cast<std::size_t>(count)), waiting->tls, no_more_data)) {
-    case Arrival::incomplete:
-      return;
-    case Arrival::plain_on_tls:
-      refuse_plain(*waiting);
-      drop(waiting);
-      return;
-    case Arrival::complete:
-      ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, waiting->socket, nullptr);
-      waiting->ready = true;
-      ++ready_;
-      return;
-  }
-}
-
-void Gate::refuse_plain(const Waiting& waiting) {
-  std::array<char, kMaxRequestHead> ignored;
-  // A close with unread bytes would reset the connection, and the client would not see the answer.
-  ::recv(waiting.socket, ignored.data(), ignored.size(), MSG_DONTWAIT);
-  ::send(waiting.socket, kSpeakTls.data(), kSpeakTls.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
-void Gate::drop(Line::iterator waiting) {
-  if (waiting->ready) {
-    --ready_;
-  }
-  by_socket_.erase(waiting->socket);
-  line_.erase(waiting);
-}
-
-void Gate::serve_ready() {
-  const auto now = Clock::now();
-  while (ready_ > 0) {
-    const auto newest = std::prev(std::ranges::find(line_.rbegin(), line_.rend(), true, &Waiting::ready).base());
-    if (!in_flight_.start(newest->socket, now)) {
-      counters_.cut_off += in_flight_.cut_off(ready_, limits_.busy_patience, now);
-      return;
+    if (exchange.phase == Exchange::Phase::closing) {
+      return &exchange;
     }
-    const int socket = newest->socket;
-    if (hooks_.hand_over(socket, newest->tls)) {
-      by_socket_.erase(socket);
-      newest->socket = -1;
-      drop(newest);
-    } else {
-      in_flight_.cancel(socket);
-      drop(newest);
+    const std::size_t weight = weights[exchange.source.key];
+    if (victim == nullptr || weight > heaviest || (weight == heaviest && exchange.since < victim->since)) {
+      victim = &exchange;
+      heaviest = weight;
     }
   }
+  return victim;
 }
 
-void Gate::expire() {
-  const auto now = Clock::now();
-  while (!line_.empty() && line_.front().accepted + limits_.head_timeout <= now) {
-    drop(line_.begin());
-    ++counters_.timed_out;
+/// Closes one connection. False: none is eligible.
+bool Gate::displace(const Eligible& eligible) {
+  for (int attempt = 0; attempt < kSecondChances; ++attempt) {
+    Exchange* const victim = find_victim(eligible);
+    if (victim == nullptr) {
+      return false;
+    }
+    const auto phase = victim->phase;
+    if (victim->waits_for_request() && !victim->paused && has_pending(victim->stream.fd())) {
+      const Id id = victim->id;
+      if (!step(*victim, 0)) {  // it did not keep us waiting: what it sent has waited for us
+        drop(id);
+        return true;
+      }
+      if (victim->phase != phase) {
+        continue;
+      }
+    }
+    if (victim->phase != Exchange::Phase::closing) {
+      ++counters_.displaced;
+    }
+    drop(victim->id);
+    return true;
   }
-  counters_.cut_off += in_flight_.cut_off(std::numeric_limits<std::size_t>::max(), limits_.client_timeout, now);
+  return false;
 }
 
-int Gate::milliseconds_to_wait() const {
-  const auto now = Clock::now();
-  auto next = in_flight_.next_cut_off(limits_.client_timeout, now);
-  if (ready_ > 0) {
-    next = std::min(next, in_flight_.next_cut_off(limits_.busy_patience, now));
+void Gate::look_at_clocks(Clock::time_point now) {
+  using Phase = Exchange::Phase;
+  drop_if([&](const Exchange& each) { return each.waits_for_request() && each.since + limits_.head_timeout <= now; },
+          &counters_.timed_out);
+  drop_if(
+      [&](const Exchange& each) { return each.phase == Phase::sending && each.since + limits_.client_timeout <= now; },
+      &counters_.cut_off);
+  drop_if([&](const Exchange& each) { return each.phase == Phase::closing && each.since + kLinger <= now; }, nullptr);
+  for (auto& [id, exchange] : exchanges_) {
+    if (exchange.paused) {
+      exchange.paused = false;
+      epoll_event event{.events = kAllEvents, .data = {.u64 = id}};
+      ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, exchange.stream.fd(), &event);  // tells at once what came meanwhile
+    }
   }
-  if (!line_.empty()) {
-    next = std::min(next, line_.front().accepted + limits_.head_timeout);
+  while (served_.size() > kServedSources) {
+    served_.erase(std::ranges::min_element(served_, {}, [](const auto& each) { return each.second; }));
   }
-  if (next == Clock::time_point::max()) {
-    return -1;
+}
+
+Exchange* Gate::find(Id id) {
+  const auto found = exchanges_.find(id);
+  return found == exchanges_.end() ? nullptr : &found->second;
+}
+
+void Gate::drop(Id id) {
+  counters_.open = exchanges_.size() - 1;
+  exchanges_.erase(id);
+}
+
+void Gate::drop_if(const Eligible& eligible, std::atomic<std::uint64_t>* counter) {
+  for (auto each = exchanges_.begin(); each != exchanges_.end();) {
+    const auto next = std::next(each);
+    if (eligible(each->second)) {
+      if (counter != nullptr) {
+        ++*counter;
+      }
+      drop(each->first);
+    }
+    each = next;
   }
-  return static_cast<int>(std::max(std::chrono::ceil<std::chrono::milliseconds>(next - now).count(), std::int64_t{0}));
 }
 
 }  // namespace tacho::web

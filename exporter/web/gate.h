@@ -3,89 +3,150 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
-#include <list>
+#include <map>
 #include <memory>
+#include <string>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
+#include "base/liveness.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
-#include "web/in_flight.h"
+#include "web/exchange.h"
+#include "web/fair_queue.h"
 #include "web/listener.h"
+#include "web/live_config.h"
+#include "web/site.h"
+#include "web/workers.h"
 
 namespace tacho::web {
 
 /// What the gate bounds; the defaults are the server's.
 struct GateLimits {
-  std::size_t waiting = 256;                                            ///< connections without a worker
-  std::chrono::milliseconds head_timeout = std::chrono::seconds(5);     ///< from accept until a worker has it
-  std::chrono::milliseconds client_timeout = std::chrono::seconds(10);  ///< that a worker waits for its client
-  std::chrono::milliseconds busy_patience{250};                         ///< the same while others need a worker
+  std::size_t connections = 512;        ///< at a time
+  std::size_t handshakes = 320;         ///< of them, TLS handshakes under way
+  std::size_t source_handshakes = 256;  ///< the same from one source
+  std::size_t in_line = 64;             ///< requests that wait for a thread, passwords that wait to be checked
+  std::size_t held_bytes = std::size_t{40} << 20;                       ///< of pages that are still being sent
+  std::chrono::milliseconds head_timeout = std::chrono::seconds(5);     ///< from accept until the request head is there
+  std::chrono::milliseconds client_timeout = std::chrono::seconds(10);  ///< for which a client takes nothing
+  std::chrono::milliseconds patience{250};                              ///< the same where its page is in the way
+  std::chrono::milliseconds grace{500};                                 ///< for answers under way when the server ends
+  unsigned threads = 4;                                                 ///< that call handlers
 };
 
-/// Connections since the start; each only grows.
+/// Connections since the start; each only grows, before the client can see why.
 struct GateCounters {
   std::atomic<std::uint64_t> accepted = 0;
-  std::atomic<std::uint64_t> timed_out = 0;  ///< closed: no whole request head in time
-  std::atomic<std::uint64_t> displaced = 0;  ///< closed while waiting: too many others came after it
-  std::atomic<std::uint64_t> cut_off = 0;    ///< lost its worker: its client was too slow
+  std::atomic<std::uint64_t> timed_out = 0;  ///< closed: no whole request in time
+  std::atomic<std::uint64_t> displaced = 0;  ///< closed before the answer: too many others
+  std::atomic<std::uint64_t> cut_off = 0;    ///< closed while the answer went out: the client took too little of it
+  std::atomic<std::uint64_t> refused = 0;    ///< answered 503: too many requests in line
+  std::atomic<std::uint64_t> open = 0;       ///< now
 };
 
-/// Accepts connections and holds each until its request head can be read without waiting, then gives it to a worker. A
-/// slow client (half-open, dripping headers) thus costs a descriptor, not a thread. When more requests are ready than
-/// workers are free, the newest goes first and the client that keeps its worker waiting longest loses it: a scrape
-/// among any number of slow clients waits for a fraction of a second.
+/// Accepts connections, and does all that waits for a client itself, on one thread: TLS, request heads, answers. A
+/// slow client thus costs a descriptor and some memory, never a thread. Handlers run on a few threads, passwords are
+/// checked on one, pages are made on one and shared by all who asked before. `immediate` routes and refusals are
+/// answered at once, whatever those threads do.
+///
+/// Where there is not room for all, sources are dealt with fairly: who has most connections loses the one that has
+/// waited longest for its client; who was served before may keep a few; in line the sources take turns, oldest first.
 class Gate {
  public:
-  struct Hooks {
-    std::function<bool()> expects_tls;  ///< of a connection just accepted
-    std::function<bool(int socket, bool tls)>
-        hand_over;  ///< to a worker, which reports to `in_flight`; false: not taken
-  };
-
-  /// Starts the thread; hooks are called on it. `in_flight` must outlive the gate.
-  static Result<std::unique_ptr<Gate>> open(std::vector<Listener> listeners, Hooks hooks, InFlight& in_flight,
-                                            const GateLimits& limits = {});
+  /// Starts the threads, which take no signals if the caller's are blocked. The other parts must outlive the gate.
+  static Result<std::unique_ptr<Gate>> open(std::vector<Listener> listeners, Site& site, LiveConfig& config,
+                                            Liveness& liveness, const GateLimits& limits = {});
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
-  /// Closes the listeners and all connections that have no worker.
+  /// Closes the listeners at once; answers under way may go out for the time of grace; waits for handlers that run.
   ~Gate();
 
   [[nodiscard]] const GateCounters& counters() const { return counters_; }
 
  private:
-  using Clock = InFlight::Clock;
-  struct Waiting;
-  using Line = std::list<Waiting>;  // oldest first
+  using Clock = Exchange::Clock;
+  using Id = std::uint64_t;
+  using Eligible = std::function<bool(const Exchange&)>;
+  /// Those that asked for the same page since it was begun last.
+  struct Batch {
+    const Route* route;
+    std::string content_type;
+    std::vector<Id> ids;
+    Clock::time_point since;
+  };
+  struct Held {
+    std::weak_ptr<const Pieces> body;
+    std::size_t size;
+  };
 
-  Gate(std::vector<Listener> listeners, Hooks hooks, InFlight& in_flight, const GateLimits& limits);
+  Gate(std::vector<Listener> listeners, Site& site, LiveConfig& config, Liveness& liveness, const GateLimits& limits);
+
+  // gate.cpp: who is let in, and who has to go
   Result<void> prepare();
   void run();
-
+  bool prepare_to_stop(Clock::time_point now);
   void accept_all(int listener);
-  bool make_room();
-  void admit(int connection);
-  void examine(Line::iterator waiting, bool no_more_data);
-  static void refuse_plain(const Waiting& waiting);
-  void drop(Line::iterator waiting);
+  void admit(UniqueFd connection);
+  void refresh_config();
+  bool displace(const Eligible& eligible);
+  [[nodiscard]] Exchange* find_victim(const Eligible& eligible);
+  void look_at_clocks(Clock::time_point now);
+  void drop(Id id);
+  void drop_if(const Eligible& eligible, std::atomic<std::uint64_t>* counter);
+  [[nodiscard]] Exchange* find(Id id);
 
-  void serve_ready();
-  void expire();
-  [[nodiscard]] int milliseconds_to_wait() const;
+  // exchange.cpp: one exchange; each returns false when it is over
+  bool step(Exchange& exchange, unsigned events);
+  bool greet(Exchange& exchange);
+  bool read(Exchange& exchange);
+  bool look_again_later(Exchange& exchange);
+  bool take_request(Exchange& exchange);
+  bool refuse(Exchange& exchange, int status);
+  bool answer(Exchange& exchange, Rendered rendered, bool good);
+  bool write(Exchange& exchange);
+  bool close_softly(Exchange& exchange);
+  static bool drain(Exchange& exchange);
+
+  // work.cpp: what takes time
+  bool place(Exchange& exchange, Verdict verdict);
+  void queue(FairQueue<Id>& line, Exchange& exchange);
+  void start_work(Clock::time_point now);
+  void start_handler(Exchange& exchange);
+  void start_password(Exchange& exchange);
+  void start_page(Clock::time_point now);
+  void hand_out(const std::vector<Id>& ids, const Page& page, bool made);
+  bool has_room_for_page(Clock::time_point waiting_since, Clock::time_point now);
+  [[nodiscard]] std::size_t held_bytes();
+  void finish(Id id, Rendered rendered, bool good);
 
   std::vector<Listener> listeners_;
-  const Hooks hooks_;
-  InFlight& in_flight_;
+  Site& site_;
+  LiveConfig& config_;
+  Liveness& liveness_;
   const GateLimits limits_;
+  SslContext context_;
   UniqueFd epoll_;
+  UniqueFd wake_;
   UniqueFd spare_;  // closed for a moment to refuse a connection when no descriptor is left
-  Line line_;
-  std::unordered_map<int, Line::iterator> by_socket_;
-  std::size_t ready_ = 0;  // of line_
+  std::map<Id, Exchange> exchanges_;
+  Id next_id_ = 1;
+  std::vector<Id> eager_;                            // have more to send than one turn allows
+  std::map<std::string, Clock::time_point> served_;  // sources that got a good answer, and when
+  FairQueue<Id> requests_;                           // in line for a thread
+  FairQueue<Id> passwords_;
+  std::deque<Batch> batches_;
+  std::vector<Held> held_;
+  std::unique_ptr<Workers> handlers_;
+  std::unique_ptr<Workers> page_maker_;
+  std::unique_ptr<Workers> password_checker_;
+  Clock::time_point next_look_;
   GateCounters counters_;
   std::atomic<bool> stop_ = false;
+  bool stopping_ = false;
+  Clock::time_point stop_until_;
   std::thread thread_;
 };
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,20 +11,22 @@
 
 namespace tacho::web {
 
-/// Largest request body that is read, in bytes; larger ones are refused.
-inline constexpr std::size_t kMaxBody = std::size_t{64} << 10;
-
+/// A request has no body: no endpoint reads one, and who announces one is refused.
 struct Request {
   std::string method;  ///< "GET", "HEAD" …
   std::string path;    ///< as sent, not decoded; starts with '/'
   std::string query;   ///< after '?', not decoded; empty if there is none
   std::string remote;  ///< the client's address without port; empty for unix sockets
-  std::string body;    ///< at most kMaxBody bytes
   std::vector<std::pair<std::string, std::string>> headers;
+  bool local = false;          ///< from this machine: over loopback or a unix socket
+  bool authenticated = false;  ///< a user logged in, or a client's certificate was verified
 
   /// The first header of that name, whatever its case (RFC 9110 §5.1).
   [[nodiscard]] std::optional<std::string> header(std::string_view name) const;
 };
+
+/// A long text: the pieces follow each other.
+using Pieces = std::vector<std::string>;
 
 /// Content-Length, Connection, Date, Vary and Content-Encoding are the server's; of a name given here and in the web
 /// configuration, this one is sent.
@@ -36,10 +40,19 @@ struct Response {
 /// Called on several threads at once. What it throws becomes a 500.
 using Handler = std::function<Response(const Request&)>;
 
+/// A page that is large and the same for everybody: it is made once for all who ask within the same moment, never
+/// begun before they asked, and one at a time.
+struct SharedPage {
+  std::function<std::string(const Request&)> content_type;           ///< which of the page's forms is asked for
+  std::function<Pieces(const std::string& content_type)> make = {};  ///< what it throws becomes a 500
+};
+
 struct Route {
-  std::string path;                  ///< compared as a whole
-  std::vector<std::string> methods;  ///< "GET" implies HEAD; HEAD gets the same headers and no body
-  Handler handler;
+  std::string path;                     ///< compared as a whole
+  std::vector<std::string> methods;     ///< "GET" implies HEAD; HEAD gets the same headers and no body
+  Handler handler = {};                 ///< unless `page` is given
+  std::optional<SharedPage> page = {};  ///< for GET
+  bool immediate = false;               ///< the handler waits for nothing: answered whatever else is stuck
 };
 
 /// Whether two header names are the same; case does not count.

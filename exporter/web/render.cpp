@@ -35,6 +35,42 @@ bool may_have_body(int status) {
   return status >= 200 && status != 204 && status != 304;
 }
 
+Rendered finish(const Response& response, Headers more, std::shared_ptr<const Pieces> body,
+                const RenderOptions& options) {
+  Headers headers{{"Date", http_date(options.now)},
+                  {"Content-Type", response.content_type.empty() ? "application/octet-stream" : response.content_type},
+                  {"X-Content-Type-Options", "nosniff"},
+                  {"Cross-Origin-Resource-Policy", "same-origin"}};
+  for (const auto& [name, value] : options.headers) {
+    set(headers, name, value);
+  }
+  for (const auto& [name, value] : response.headers) {
+    set(headers, name, value);
+  }
+  for (const auto& [name, value] : more) {
+    set(headers, name, value);
+  }
+  const std::size_t size = body ? size_of(*body) : 0;
+  if (may_have_body(response.status)) {
+    set(headers, "Content-Length", std::to_string(size));
+  }
+  set(headers, "Connection", "close");
+
+  Rendered rendered{.head = fmt::format("HTTP/1.1 {} {}\r\n", response.status, reason_phrase(response.status)),
+                    .body = {}};
+  for (auto& [name, value] : headers) {
+    std::ranges::replace_if(value, is_control, ' ');
+    if (!value.empty()) {
+      rendered.head += fmt::format("{}: {}\r\n", name, value);
+    }
+  }
+  rendered.head += "\r\n";
+  if (!options.head_only && may_have_body(response.status) && size > 0) {
+    rendered.body = std::move(body);
+  }
+  return rendered;
+}
+
 }  // namespace
 
 std::string_view reason_phrase(int status) {
@@ -55,42 +91,37 @@ std::string http_date(std::chrono::system_clock::time_point time) {
                      clock.seconds().count());
 }
 
+std::size_t size_of(const Pieces& pieces) {
+  std::size_t sum = 0;
+  for (const std::string& piece : pieces) {
+    sum += piece.size();
+  }
+  return sum;
+}
+
 Rendered render(Response response, const RenderOptions& options) {
-  Headers headers{{"Date", http_date(options.now)},
-                  {"Content-Type", response.content_type.empty() ? "application/octet-stream" : response.content_type},
-                  {"X-Content-Type-Options", "nosniff"}};
-  for (const auto& [name, value] : options.headers) {
-    set(headers, name, value);
-  }
-  for (const auto& [name, value] : response.headers) {
-    set(headers, name, value);
-  }
-  if (response.body.size() >= kMinCompressed && !has(headers, "Content-Encoding")) {
-    set(headers, "Vary", "Accept-Encoding");
+  Headers more;
+  if (response.body.size() >= kMinCompressed && !has(response.headers, "Content-Encoding")) {
+    more.emplace_back("Vary", "Accept-Encoding");
     auto compressed = accepts_gzip(options.accept_encoding) ? gzip(response.body) : std::nullopt;
     if (compressed) {
       response.body = std::move(*compressed);
-      set(headers, "Content-Encoding", "gzip");
+      more.emplace_back("Content-Encoding", "gzip");
     }
   }
-  if (may_have_body(response.status)) {
-    set(headers, "Content-Length", std::to_string(response.body.size()));
-  }
-  set(headers, "Connection", "close");
+  auto body = std::make_shared<Pieces>();
+  body->push_back(std::move(response.body));
+  return finish(response, std::move(more), std::move(body), options);
+}
 
-  Rendered rendered{.head = fmt::format("HTTP/1.1 {} {}\r\n", response.status, reason_phrase(response.status)),
-                    .body = {}};
-  for (auto& [name, value] : headers) {
-    std::ranges::replace_if(value, is_control, ' ');
-    if (!value.empty()) {
-      rendered.head += fmt::format("{}: {}\r\n", name, value);
-    }
+Rendered render(const Page& page, const RenderOptions& options) {
+  Headers more{{"Vary", "Accept-Encoding"}};
+  const bool zipped = page.zipped && accepts_gzip(options.accept_encoding);
+  if (zipped) {
+    more.emplace_back("Content-Encoding", "gzip");
   }
-  rendered.head += "\r\n";
-  if (!options.head_only && may_have_body(response.status)) {
-    rendered.body = std::move(response.body);
-  }
-  return rendered;
+  return finish({.content_type = page.content_type, .headers = {}, .body = {}}, std::move(more),
+                zipped ? page.zipped : page.plain, options);
 }
 
 }  // namespace tacho::web

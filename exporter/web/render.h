@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -13,8 +14,15 @@ namespace tacho::web {
 inline constexpr std::size_t kMinCompressed = 1024;
 
 struct Rendered {
-  std::string head;  ///< status line and headers, with the empty line
-  std::string body;  ///< as sent; empty for HEAD
+  std::string head;                    ///< status line and headers, with the empty line
+  std::shared_ptr<const Pieces> body;  ///< as sent; none for HEAD
+};
+
+/// A page made for many clients, in the encodings that they take.
+struct Page {
+  std::string content_type;
+  std::shared_ptr<const Pieces> plain;   ///< none: nobody wanted it so
+  std::shared_ptr<const Pieces> zipped;  ///< the same; then it was not worth it, or memory did not suffice
 };
 
 struct RenderOptions {
@@ -27,6 +35,11 @@ struct RenderOptions {
 /// The bytes of an HTTP/1.1 response on a connection that ends with it. Control characters in header values become
 /// spaces.
 Rendered render(Response response, const RenderOptions& options);
+
+/// The same for one client of a page.
+Rendered render(const Page& page, const RenderOptions& options);
+
+std::size_t size_of(const Pieces& pieces);
 
 /// "Fri, 20 Nov 2026 23:26:29 GMT" (RFC 9110 §5.6.7), in any locale.
 std::string http_date(std::chrono::system_clock::time_point time);

@@ -2,34 +2,138 @@
 
 #include <civetweb.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace tacho::web {
 namespace {
 
-constexpr std::size_t kRecordHeader = 5;  // RFC 8446 §5.1: type, version, length
-constexpr unsigned char kHandshakeRecord = 22;
+constexpr int kBadRequest = 400;
+constexpr int kLengthRequired = 411;
+constexpr int kContentTooLarge = 413;
+constexpr int kHeadTooLarge = 431;
+constexpr int kVersionNotSupported = 505;
 
-/// Length of the TLS record that starts here, its header included.
-std::size_t record_length(std::span<const char> bytes) {
-  const auto high = static_cast<unsigned char>(bytes[3]);
-  const auto low = static_cast<unsigned char>(bytes[4]);
-  return kRecordHeader + (std::size_t{high} << 8U) + low;
+/// RFC 9110 §5.6.2.
+bool is_token(std::string_view text) {
+  static constexpr std::string_view kOthers = "!#$%&'*+-.^_`|~";
+  return !text.empty() && std::ranges::all_of(text, [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || kOthers.contains(c);
+  });
+}
+
+/// What civetweb's parser lets pass: lines that continue the one before, names with blanks, more headers than it keeps.
+bool has_strict_lines(std::string_view head, std::size_t& headers) {
+  headers = 0;
+  for (std::size_t end = head.find('\n'); end != std::string_view::npos;) {
+    const std::size_t at = end + 1;
+    end = head.find('\n', at);
+    const std::string_view line = head.substr(at, end - at);
+    if (line.empty() || line == "\r") {
+      return true;
+    }
+    const std::size_t carriage_return = line.find('\r');
+    if ((carriage_return != std::string_view::npos && carriage_return + 1 != line.size()) || !line.contains(':') ||
+        !is_token(line.substr(0, line.find(':')))) {
+      return false;
+    }
+    ++headers;
+  }
+  return false;
+}
+
+std::size_t count(const Request& request, std::string_view name) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(request.headers, [name](const auto& each) { return same_name(each.first, name); }));
+}
+
+/// 0, or the status that refuses it.
+int refuse_body(const Request& request) {
+  const auto length = request.header("Content-Length");
+  const bool digits = length && !length->empty() && length->find_first_not_of("0123456789") == std::string::npos;
+  if (count(request, "Content-Length") > 1 || (length && !digits)) {
+    return kBadRequest;
+  }
+  if (request.header("Transfer-Encoding")) {
+    return length ? kBadRequest : kLengthRequired;
+  }
+  return length && length->find_first_not_of('0') != std::string::npos ? kContentTooLarge : 0;
+}
+
+/// "http://host/path" (RFC 9112 §3.2.2) as "/path"; false: no form that a server takes.
+bool cut_target(std::string& target) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (target.size() > scheme.size() && same_name(std::string_view(target).substr(0, scheme.size()), scheme)) {
+      const std::size_t path = target.find_first_of("/?", scheme.size());
+      if (path == scheme.size()) {
+        return false;
+      }
+      target = path == std::string::npos ? "/" : (target[path] == '?' ? "/" : "") + target.substr(path);
+      return true;
+    }
+  }
+  return target.starts_with('/') || target == "*";
 }
 
 }  // namespace
 
-Arrival judge_arrival(std::span<const char> bytes, bool tls, bool no_more_data) {
-  if (bytes.empty()) {
-    return Arrival::incomplete;
+HeadCollector::State HeadCollector::add(std::string_view bytes) {
+  for (const char c : bytes) {
+    if (text_.empty() && (c == '\r' || c == '\n') && ++begin_ < kMaxRequestHead) {
+      continue;
+    }
+    const auto code = static_cast<unsigned char>(c);
+    if ((code < ' ' && c != '\r' && c != '\n' && c != '\t') || code == 0x7f) {
+      return State::malformed;
+    }
+    text_ += c;
+    if (c == '\n' && (text_.ends_with("\r\n\r\n") || text_.ends_with("\n\n"))) {
+      return State::complete;
+    }
+    if (text_.size() >= kMaxRequestHead) {
+      return State::too_large;
+    }
   }
-  if (tls && static_cast<unsigned char>(bytes[0]) != kHandshakeRecord) {
-    return Arrival::plain_on_tls;
+  return State::incomplete;
+}
+
+std::variant<Request, int> parse_request(std::string head) {
+  std::size_t headers = 0;
+  if (!has_strict_lines(head, headers)) {
+    return kBadRequest;
   }
-  if (no_more_data || bytes.size() >= kMaxRequestHead) {
-    return Arrival::complete;
+  if (headers > kMaxHeaders) {
+    return kHeadTooLarge;
   }
-  const bool complete = tls ? bytes.size() >= kRecordHeader && bytes.size() >= record_length(bytes)
-                            : mg_get_request_head_length(bytes.data(), static_cast<int>(bytes.size())) != 0;
-  return complete ? Arrival::complete : Arrival::incomplete;
+  std::ranges::replace(head, '\t', ' ');  // allowed in values, and unknown to civetweb
+  mg_request_info info{};
+  // Parses in place: the texts in `info` are in `head`.
+  if (mg_parse_request_head(head.data(), static_cast<int>(head.size()), &info) <= 0) {
+    return kBadRequest;
+  }
+  const std::string_view version = info.http_version;
+  if (version != "1.1" && version != "1.0") {
+    return kVersionNotSupported;
+  }
+  Request request{.method = info.request_method, .path = {}, .query = {}, .remote = {}, .headers = {}};
+  for (int i = 0; i < info.num_headers; ++i) {
+    const mg_header& header = info.http_headers[i];
+    std::string value = header.value;
+    value.erase(value.find_last_not_of(" \t") + 1);
+    request.headers.emplace_back(header.name, std::move(value));
+  }
+  std::string target = info.request_uri;
+  const std::size_t hosts = count(request, "Host");
+  if (!cut_target(target) || hosts > 1 || (hosts == 0 && version == "1.1")) {
+    return kBadRequest;
+  }
+  if (const int status = refuse_body(request); status != 0) {
+    return status;
+  }
+  const std::size_t question = target.find('?');
+  request.path = target.substr(0, question);
+  request.query = question == std::string::npos ? "" : target.substr(question + 1);
+  return request;
 }
 
 }  // namespace tacho::web

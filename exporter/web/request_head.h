@@ -1,21 +1,41 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "web/message.h"
 
 namespace tacho::web {
 
-/// Largest request head (request line and headers), in bytes.
+/// Largest request head (request line and headers), in bytes, and most headers.
 inline constexpr std::size_t kMaxRequestHead = 16384;
+inline constexpr std::size_t kMaxHeaders = 64;
 
-/// What the first bytes of a connection are good for.
-enum class Arrival : std::uint8_t {
-  incomplete,    ///< wait for more
-  complete,      ///< a worker can read, or refuse, this without waiting: a whole head, a whole first TLS record, junk
-  plain_on_tls,  ///< no TLS where TLS is expected
+/// Collects a request head as it comes; looks at each byte once.
+class HeadCollector {
+ public:
+  enum class State : std::uint8_t {
+    incomplete,  ///< wait for more
+    complete,    ///< up to the empty line
+    malformed,   ///< will never be a request: a control character
+    too_large,
+  };
+
+  State add(std::string_view bytes);
+  [[nodiscard]] bool empty() const { return text_.empty(); }
+  /// The head with its empty line, once it is complete.
+  [[nodiscard]] std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+  std::size_t begin_ = 0;  // after empty lines, which RFC 9112 §2.2 has us ignore
 };
 
-/// Judges what has arrived, at most kMaxRequestHead bytes. `no_more_data`: the client has closed its direction.
-Arrival judge_arrival(std::span<const char> bytes, bool tls, bool no_more_data);
+/// The request that a complete head makes, or the status that refuses it. Stricter than HTTP's parsers of old
+/// (RFC 9112): one Host, no blank before a colon, no continued lines, at most one Content-Length. A request that
+/// announces a body is refused (413, or 411 if it does not say its length): no endpoint reads one.
+std::variant<Request, int> parse_request(std::string head);
 
 }  // namespace tacho::web

@@ -1,22 +1,16 @@
 #include "web/server.h"
 
 #include <pthread.h>
-#include <spdlog/spdlog.h>
 
 #include <csignal>
 #include <utility>
 
-#include "web/engine.h"
 #include "web/gate.h"
 #include "web/live_config.h"
 #include "web/site.h"
 
 namespace tacho::web {
 namespace {
-
-constexpr unsigned kWorkers = 8;  // a response each may be in memory
-constexpr auto kGrace = std::chrono::milliseconds(500);
-constexpr auto kLastResort = std::chrono::seconds(1);
 
 /// Threads started meanwhile take no signals: those are for the program's main thread.
 class SignalsBlocked {
@@ -58,17 +52,9 @@ Result<std::vector<Listener>> open_all(const std::vector<std::string>& addresses
 /// Owns all parts; they go in reverse order.
 class Server::Impl {
  public:
-  explicit Impl(std::vector<Route> routes) : site_(std::move(routes)) {}
+  Impl(std::vector<Route> routes, Liveness& liveness) : site_(std::move(routes)), liveness_(liveness) {}
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
-
-  ~Impl() {
-    gate_.reset();
-    if (in_flight_ && !in_flight_->wait_until_idle(kGrace)) {
-      in_flight_->cut_off_all();
-      in_flight_->wait_until_idle(kLastResort);
-    }
-  }
 
   Result<void> start(const Options& options) {
     auto config = LiveConfig::load(options.web_config_file.value_or(""));
@@ -83,30 +69,8 @@ class Server::Impl {
     for (const Listener& listener : *listeners) {
       addresses_.push_back(listener.bound());
     }
-    auto in_flight = InFlight::create(kWorkers);
-    if (!in_flight) {
-      return std::unexpected(in_flight.error());
-    }
-    in_flight_ = std::move(*in_flight);
-    return start_threads(std::move(*listeners));
-  }
-
-  [[nodiscard]] const std::vector<std::string>& addresses() const { return addresses_; }
-  [[nodiscard]] const LiveConfig& config() const { return *config_; }
-  [[nodiscard]] const GateCounters& counters() const { return gate_->counters(); }
-
- private:
-  Result<void> start_threads(std::vector<Listener> listeners) {
     const SignalsBlocked blocked;
-    auto engine = Engine::start(kWorkers, site_, *config_, *in_flight_);
-    if (!engine) {
-      return std::unexpected(engine.error());
-    }
-    engine_ = std::move(*engine);
-    auto gate = Gate::open(std::move(listeners),
-                           {.expects_tls = [this] { return expects_tls(); },
-                            .hand_over = [this](int socket, bool tls) { return engine_->adopt(socket, tls); }},
-                           *in_flight_);
+    auto gate = Gate::open(std::move(*listeners), site_, *config_, liveness_);
     if (!gate) {
       return std::unexpected(gate.error());
     }
@@ -114,29 +78,21 @@ class Server::Impl {
     return {};
   }
 
-  /// On the gate's thread, for every new connection.
-  bool expects_tls() {
-    try {
-      if (auto context = config_->refresh()) {
-        engine_->use(std::move(context));
-      }
-    } catch (const std::exception& error) {
-      spdlog::error("web configuration not reloaded: {}", error.what());
-    }
-    return config_->tls();
-  }
+  [[nodiscard]] const std::vector<std::string>& addresses() const { return addresses_; }
+  [[nodiscard]] const LiveConfig& config() const { return *config_; }
+  [[nodiscard]] const GateCounters& counters() const { return gate_->counters(); }
 
+ private:
   Site site_;
+  Liveness& liveness_;
   std::unique_ptr<LiveConfig> config_;
   std::vector<std::string> addresses_;
-  std::unique_ptr<InFlight> in_flight_;
-  std::unique_ptr<Engine> engine_;
   std::unique_ptr<Gate> gate_;
 };
 
-Result<std::unique_ptr<Server>> Server::start(const Options& options, std::vector<Route> routes) {
+Result<std::unique_ptr<Server>> Server::start(const Options& options, std::vector<Route> routes, Liveness& liveness) {
   std::signal(SIGPIPE, SIG_IGN);
-  auto impl = std::make_unique<Impl>(std::move(routes));
+  auto impl = std::make_unique<Impl>(std::move(routes), liveness);
   if (auto started = impl->start(options); !started) {
     return std::unexpected(started.error());
   }
@@ -160,7 +116,9 @@ Statistics Server::statistics() const {
   return {.accepted = counters.accepted,
           .timed_out = counters.timed_out,
           .displaced = counters.displaced,
-          .cut_off = counters.cut_off};
+          .cut_off = counters.cut_off,
+          .refused = counters.refused,
+          .open = counters.open};
 }
 
 }  // namespace tacho::web

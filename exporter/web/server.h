@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/liveness.h"
 #include "base/result.h"
 #include "web/message.h"
 
@@ -16,25 +17,28 @@ struct Options {
   std::optional<std::string> web_config_file;  ///< Prometheus' format: TLS, client certificates, users, headers, rate
 };
 
-/// Connections since the start that got no (whole) answer; each only grows.
+/// Connections since the start, and those that got no (whole) answer; each only grows.
 struct Statistics {
   std::uint64_t accepted = 0;   ///< all connections
   std::uint64_t timed_out = 0;  ///< no whole request in time
-  std::uint64_t displaced = 0;  ///< closed while waiting: too many others came after it
-  std::uint64_t cut_off = 0;    ///< the client was too slow to read the response, or to shake hands
+  std::uint64_t displaced = 0;  ///< closed before the answer: too many others
+  std::uint64_t cut_off = 0;    ///< the client took too little of the answer
+  std::uint64_t refused = 0;    ///< answered 503: too many requests in line
+  std::uint64_t open = 0;       ///< connections now
 };
 
-/// An HTTP/1.1 server on civetweb, one request a connection. What is bounded, and how a slow or hostile client is kept
-/// from delaying others, is said in gate.h; the web configuration is read again when its files change.
+/// An HTTP/1.1 server, one request a connection. What is bounded, and how a slow or hostile client is kept from
+/// delaying others, is said in gate.h; the web configuration is read again when its files change.
 class Server {
  public:
   /// Listens, starts the threads (all signals blocked in them) and answers. Ignores SIGPIPE for the whole process.
   /// Errors (bad address, port in use, bad web configuration or certificate) name the place and the remedy.
-  static Result<std::unique_ptr<Server>> start(const Options& options, std::vector<Route> routes);
+  /// @param liveness knows the requests under way
+  static Result<std::unique_ptr<Server>> start(const Options& options, std::vector<Route> routes, Liveness& liveness);
 
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
-  /// Frees the ports at once, lets running requests end for half a second, then cuts them off.
+  /// Frees the ports at once, lets answers go out for half a second, waits for handlers that run.
   ~Server();
 
   /// What is listened on, in the order of the options, with the ports the kernel chose: "[::]:9100", "unix:/path".

@@ -22,17 +22,6 @@ std::string allowed(const Route& route) {
   return list;
 }
 
-Response call(const Route& route, const Request& request) {
-  try {
-    return route.handler(request);
-  } catch (const std::exception& error) {
-    spdlog::error("{} {} failed: {}", request.method, route.path, error.what());
-  } catch (...) {
-    spdlog::error("{} {} failed", request.method, route.path);
-  }
-  return error_response(500);
-}
-
 }  // namespace
 
 Response error_response(int status) {
@@ -42,37 +31,55 @@ Response error_response(int status) {
   return response;
 }
 
-Response Site::answer(const Request& request, const Policy& policy) {
+Verdict Site::judge(Request& request, const Policy& policy) {
   if (policy.limiter && !policy.limiter->take(RateLimiter::Clock::now())) {
-    return error_response(429);
+    return {.response = error_response(429)};
   }
-  switch (auth_.check(policy.users, request.header("Authorization"))) {
-    case Login::granted:
-      return route(request);
-    case Login::busy: {
-      Response response = error_response(503);
-      response.headers.emplace_back("Retry-After", "1");
-      return response;
-    }
-    case Login::denied:
-      break;
+  return judge(request, policy, auth_.look(policy.users, request.header("Authorization")));
+}
+
+Verdict Site::check_password(Request& request, const Policy& policy) {
+  return judge(request, policy, auth_.check(policy.users, request.header("Authorization")));
+}
+
+Verdict Site::judge(Request& request, const Policy& policy, Login login) const {
+  if (login == Login::unknown) {
+    return {};
+  }
+  if (login == Login::granted) {
+    request.authenticated = request.authenticated || !policy.users.empty();
+    return route(request);
   }
   Response response = error_response(401);
   response.headers.emplace_back("WWW-Authenticate", R"(Basic realm="tacho", charset="UTF-8")");
-  return response;
+  return {.response = std::move(response)};
 }
 
-Response Site::route(const Request& request) const {
+Verdict Site::route(const Request& request) const {
   const auto found = std::ranges::find(routes_, request.path, &Route::path);
   if (found == routes_.end()) {
-    return error_response(404);
+    return {.response = error_response(404)};
   }
   if (!allows(*found, request.method)) {
     Response response = error_response(405);
     response.headers.emplace_back("Allow", allowed(*found));
-    return response;
+    return {.response = std::move(response)};
   }
-  return call(*found, request);
+  if (found->immediate) {
+    return {.response = call(*found, request)};
+  }
+  return {.route = &*found};
+}
+
+Response Site::call(const Route& route, const Request& request) {
+  try {
+    return route.handler(request);
+  } catch (const std::exception& error) {
+    spdlog::error("{} {} failed: {}", request.method, route.path, error.what());
+  } catch (...) {
+    spdlog::error("{} {} failed", request.method, route.path);
+  }
+  return error_response(500);
 }
 
 }  // namespace tacho::web

@@ -1,6 +1,7 @@
 """Reading the configuration again: counters stay, a bad file changes nothing."""
 
 import concurrent.futures
+import time
 
 import pytest
 
@@ -65,9 +66,34 @@ def test_reloads_lose_nothing_of_a_process(agree):
         config = {"targets": [{"name": "exact", "process": {"port": server.port}}]}
         with Tacho(config) as tacho, tacho.watch("exact") as change:
             with concurrent.futures.ThreadPoolExecutor() as pool:
-                client = pool.submit(exact, server.address, 30_011, connections=3)
-                for _ in range(20):
+                client = pool.submit(exact, server.address, 300_007, connections=3)
+                reloads = 0
+                while not client.done():  # one a second
                     assert tacho.reload() == 200
-                assert not client.done(), "the reloads came too late"
+                    reloads += 1
                 counted = client.result()
-        agree("process target, reloaded 20 times", counted, change)
+        assert reloads >= 3, "the reloads came too late"
+        agree("process target, reloaded all the time", counted, change)
+
+
+def test_reloads_come_at_most_once_a_second_and_from_no_page():
+    with Tacho() as tacho:
+        before = tacho.process.line_count
+        begin = time.monotonic()
+        for _ in range(300):
+            tacho.reload(by_signal=True)
+        assert [tacho.reload() for _ in range(3)] == [200, 200, 200]
+        took = time.monotonic() - begin
+        lines = tacho.process.output.splitlines()[before:]
+        done = sum("configuration read again" in line for line in lines)
+        assert 3 <= done <= took + 2, f"{done} reloads in {took:.1f} s"
+        for header in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {"X-Forwarded-For": "192.0.2.1"}):
+            assert tacho.http("/-/reload", method="POST", headers=header)[0] == 403, header
+
+
+def test_what_is_wrong_with_a_configuration_is_told_to_the_log_alone():
+    with Tacho({"targets": []}) as tacho:
+        tacho.configure("window: 'secret-token-value-1234'\n")
+        status, _, body = tacho.http("/-/reload", method="POST")
+        assert status == 500 and b"secret" not in body and b"log" in body
+        tacho.process.wait_for_line("secret-token-value-1234")

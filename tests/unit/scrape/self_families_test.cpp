@@ -53,6 +53,7 @@ std::vector<MetricFamily> all_families() {
   append(target_metrics(one_target()));
   append(object_metrics({}, failed, true));
   append(collector_metrics(collectors));
+  append(web_metrics({.open = 1, .accepted = 2, .lost = {{"busy", 3}}}));
   append(process_metrics());
   return all;
 }

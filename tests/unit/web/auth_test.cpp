@@ -1,8 +1,10 @@
 #include <openssl/evp.h>
+#include <time.h>
 
 #include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -99,18 +101,63 @@ TEST_CASE("What is remembered is bounded") {
   CHECK(auth.hashed() == 201);
 }
 
-TEST_CASE("Guessing does not keep all workers busy") {
+TEST_CASE("What has to be hashed is told from what is known at once") {
   BasicAuth auth;
-  const BasicAuth::Users users{{"u", bcrypt_hash("secret", 8)}};
-  std::atomic<int> busy = 0;
-  std::vector<std::thread> guesses;
-  guesses.reserve(16);
-  for (int i = 0; i < 16; ++i) {
-    guesses.emplace_back([&, i] { busy += auth.check(users, basic("u:" + std::to_string(i))) == Login::busy ? 1 : 0; });
-  }
-  std::ranges::for_each(guesses, &std::thread::join);
-  CHECK(busy + static_cast<int>(auth.hashed()) == 16);
+  const BasicAuth::Users users{{"u", bcrypt_hash("secret")}};
+  CHECK(auth.look(users, std::nullopt) == Login::denied);
+  CHECK(auth.look(users, basic("u:secret")) == Login::unknown);
+  CHECK(auth.look(users, basic("v:secret")) == Login::unknown);
+  CHECK(auth.hashed() == 0);
   CHECK(auth.check(users, basic("u:secret")) == Login::granted);
+  CHECK(auth.look(users, basic("u:secret")) == Login::granted);
+  CHECK(auth.look(users, basic("u:wrong")) == Login::unknown);
+}
+
+TEST_CASE("While many guess, a login that is not known yet gets in", "[slow]") {
+  const test::TempDir dir;
+  const auto config = dir.write("web.yml", "basic_auth_users: {u: " + bcrypt_hash("secret", 8) + "}\n");
+  const RunningServer server(test::one_page(), config);
+  std::atomic<bool> stop = false;
+  std::atomic<int> guessed = 0;
+  std::vector<std::thread> guessers;
+  guessers.reserve(24);
+  for (int i = 0; i < 24; ++i) {
+    guessers.emplace_back([&, i] {
+      for (int n = 0; !stop; ++n) {
+        const auto credentials = basic("u:" + std::to_string(i) + '-' + std::to_string(n));
+        guessed += get(server.address(), "/metrics", "Authorization: " + credentials + "\r\n").status == 401 ? 1 : 0;
+      }
+    });
+  }
+  while (guessed < 24) {
+    std::this_thread::yield();
+  }
+  CHECK(get(server.address(), "/metrics", "Authorization: " + basic("u:secret") + "\r\n").status == 200);
+  stop = true;
+  std::ranges::for_each(guessers, &std::thread::join);
+}
+
+TEST_CASE("A refusal costs as much as the dearest hash, whoever is named") {
+  BasicAuth auth;
+  const BasicAuth::Users users{{"cheap", bcrypt_hash("secret", 4)}, {"dear", bcrypt_hash("secret", 9)}};
+  const auto cost = [&](const std::string& credentials) {
+    auto least = std::chrono::nanoseconds::max();
+    for (int i = 0; i < 5; ++i) {
+      timespec before{};
+      timespec after{};
+      ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
+      CHECK(auth.check(users, basic(credentials)) == Login::denied);
+      ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
+      least = std::min(least, std::chrono::seconds(after.tv_sec - before.tv_sec) +
+                                  std::chrono::nanoseconds(after.tv_nsec - before.tv_nsec));
+    }
+    return static_cast<double>(least.count());
+  };
+  const double dear = cost("dear:wrong");
+  for (const char* const name : {"cheap", "nobody", "no one", "x"}) {
+    INFO(name);
+    CHECK(cost(std::string(name) + ":wrong") > dear * 0.8);
+  }
 }
 
 TEST_CASE("A server with users lets nobody else near a handler") {

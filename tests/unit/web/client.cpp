@@ -76,12 +76,16 @@ std::optional<std::string> Reply::header(const std::string& name) const {
   return head.substr(value, head.find("\r\n", value) - value);
 }
 
-Client::Client(const std::string& address, int receive_buffer) {
+Client::Client(const std::string& address, int receive_buffer, const std::string& from) {
   const Peer peer = parse(address);
   fd_ = UniqueFd(::socket(peer.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   REQUIRE(fd_);
   if (receive_buffer > 0) {  // before connect: it decides the window that is offered
     ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof(receive_buffer));
+  }
+  if (!from.empty()) {
+    const Peer own = parse(from + ":0");
+    REQUIRE(::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&own.storage), own.size) == 0);
   }
   const timeval limit{.tv_sec = 10, .tv_usec = 0};
   ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));

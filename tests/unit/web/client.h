@@ -26,7 +26,8 @@ struct Reply {
 class Client {
  public:
   /// "127.0.0.1:80", "[::1]:80", "unix:/path". Fails the test if there is no connection.
-  explicit Client(const std::string& address, int receive_buffer = 0);
+  /// @param from "127.0.0.2": the address of this side; empty: the kernel's choice
+  explicit Client(const std::string& address, int receive_buffer = 0, const std::string& from = {});
 
   /// Whether all of it could be sent.
   bool send(std::string_view bytes) const;

@@ -67,5 +67,23 @@ TEST_CASE("What was compressed comes back the same") {
   CHECK((lines < 100 || compressed->size() < text.size() / 3));
 }
 
+TEST_CASE("A text in pieces is compressed piece by piece") {
+  Pieces pieces(40, std::string(100'000, 'x') + "end\n");
+  std::string whole;
+  for (const std::string& piece : pieces) {
+    whole += piece;
+  }
+  const bool keep = GENERATE(true, false);
+  const auto compressed = gzip(pieces, keep);
+  REQUIRE(compressed);
+  std::string joined;
+  for (const std::string& piece : *compressed) {
+    joined += piece;
+  }
+  CHECK(inflate_gzip(joined, whole.size()) == whole);
+  CHECK(joined == *gzip(whole));
+  CHECK(pieces.front().empty() == !keep);
+}
+
 }  // namespace
 }  // namespace tacho::web

@@ -1,11 +1,10 @@
 #include "web/gate.h"
 
-#include <sys/socket.h>
-
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <list>
 #include <mutex>
+#include <semaphore>
 #include <thread>
 
 #include "client.h"
@@ -15,66 +14,84 @@ namespace {
 
 using std::chrono_literals::operator""ms;
 using test::Client;
+using test::Reply;
 
-/// A gate whose workers are the test itself: what is handed over waits here until it is told to end.
+Response text(std::string body) {
+  Response response;
+  response.body = std::move(body);
+  return response;
+}
+
+constexpr std::size_t kLarge = 8'000'000;  // fits into no socket buffer
+
+/// A gate with handlers that the test lets go on.
 class Desk {
  public:
-  explicit Desk(std::size_t workers, const GateLimits& limits) : in_flight_(std::move(*InFlight::create(workers))) {
+  explicit Desk(const GateLimits& limits = {}) {
     auto listener = Listener::open(*ListenAddress::parse("127.0.0.1:0"));
     REQUIRE(listener);
     address_ = listener->bound();
     std::vector<Listener> listeners;
     listeners.push_back(std::move(*listener));
-    auto gate = Gate::open(std::move(listeners),
-                           {.expects_tls = [] { return false; },
-                            .hand_over =
-                                [this](int socket, bool) {
-                                  const std::lock_guard lock(mutex_);
-                                  served_.push_back(socket);
-                                  return true;
-                                }},
-                           *in_flight_, limits);
+    auto gate = Gate::open(std::move(listeners), site_, *config_, liveness_, limits);
     REQUIRE(gate);
     gate_ = std::move(*gate);
   }
   Desk(const Desk&) = delete;
   Desk& operator=(const Desk&) = delete;
   ~Desk() {
+    go.release(1000);
     gate_.reset();
-    while (end_oldest()) {
-    }
   }
 
   [[nodiscard]] const std::string& address() const { return address_; }
   [[nodiscard]] const GateCounters& counters() const { return gate_->counters(); }
-  [[nodiscard]] std::size_t served() {
-    const std::lock_guard lock(mutex_);
-    return served_.size();
-  }
 
-  /// What a worker does at its end; says "done" first.
-  bool end_oldest() {
-    int socket = -1;
-    {
-      const std::lock_guard lock(mutex_);
-      if (served_.empty()) {
-        return false;
-      }
-      socket = served_.front();
-      served_.pop_front();
-    }
-    ::send(socket, "done", 4, MSG_NOSIGNAL);
-    in_flight_->closing(socket);
-    ::close(socket);
-    in_flight_->closed();
-    return true;
-  }
+  std::counting_semaphore<> begun{0};  ///< released by each handler that begins
+  std::counting_semaphore<> go{0};     ///< taken by each handler before it ends
+  std::atomic<int> pages = 0;
+  std::atomic<int> asked = 0;
 
  private:
-  std::unique_ptr<InFlight> in_flight_;
+  std::vector<Route> routes() {
+    const auto slow = [this] {
+      begun.release();
+      go.acquire();
+    };
+    const auto type = [this](const Request&) {
+      ++asked;
+      return std::string("text/plain");
+    };
+    return {
+        {.path = "/now", .methods = {"GET"}, .handler = [](const Request&) { return text("now"); }, .immediate = true},
+        {.path = "/fast", .methods = {"GET"}, .handler = [](const Request&) { return text("fast"); }},
+        {.path = "/slow",
+         .methods = {"GET"},
+         .handler =
+             [slow](const Request& request) {
+               slow();
+               return text(request.remote);
+             }},
+        {.path = "/large",
+         .methods = {"GET"},
+         .handler = [](const Request&) { return text(std::string(kLarge, 'x')); }},
+        {.path = "/page",
+         .methods = {"GET"},
+         .page = SharedPage{.content_type = type,
+                            .make =
+                                [this, slow](const std::string&) {
+                                  slow();
+                                  return Pieces{"page ", std::to_string(++pages)};
+                                }}},
+        {.path = "/heavy", .methods = {"GET"}, .page = SharedPage{.content_type = type, .make = [](const std::string&) {
+                                                                    return Pieces{std::string(kLarge, 'x')};
+                                                                  }}}};
+  }
+
+  Site site_{routes()};
+  std::unique_ptr<LiveConfig> config_ = std::move(*LiveConfig::load({}));
+  Liveness liveness_;
   std::string address_;
-  std::mutex mutex_;
-  std::list<int> served_;
   std::unique_ptr<Gate> gate_;
 };
 
@@ -85,95 +102,177 @@ bool eventually(const Condition& condition) {
     if (condition()) {
       return true;
     }
-    std::this_thread::yield();
+    std::this_thread::sleep_for(1ms);
   }
   return false;
 }
 
-const std::string kRequest = "GET / HTTP/1.1\r\n\r\n";
+std::string body(const Client& client) {
+  return Reply::parse(client.read_all()).body;
+}
 
 TEST_CASE("A connection without a whole request is closed in time") {
-  Desk desk(2, {.head_timeout = 50ms});
+  Desk desk({.head_timeout = 50ms});
   const Client silent(desk.address());
   const Client partial(desk.address());
   partial.send("GET / HT");
   CHECK(silent.read_all().empty());
   CHECK(partial.read_all().empty());
-  CHECK(eventually([&] { return desk.counters().timed_out == 2; }));
-  CHECK(desk.served() == 0);
+  CHECK(desk.counters().timed_out == 2);
 }
 
-TEST_CASE("A connection that its client closes is forgotten, or a worker's to refuse if it has sent something") {
-  Desk desk(3, {});
+TEST_CASE("A connection that its client closes is forgotten") {
+  Desk desk;
   {
     const Client silent(desk.address());
     const Client partial(desk.address());
     partial.send("GET / HT");
   }
-  const Client whole(desk.address());
-  whole.send(kRequest);
-  CHECK(eventually([&] { return desk.served() == 2; }));
-  CHECK(desk.counters().accepted == 3);
+  CHECK(eventually([&] { return desk.counters().accepted == 2 && desk.counters().open == 0; }));
   CHECK(desk.counters().timed_out + desk.counters().displaced == 0);
 }
 
-TEST_CASE("The newest connections are kept when there are too many") {
-  Desk desk(2, {.waiting = 5});
-  std::list<Client> clients;
+TEST_CASE("Where there are too many, who has most loses the oldest") {
+  Desk desk({.connections = 6});
+  const Client other(desk.address(), 0, "127.0.0.2");
+  const Client older(desk.address(), 0, "127.0.0.2");
+  std::list<Client> crowd;
   for (int i = 0; i < 8; ++i) {
-    clients.emplace_back(desk.address());
-    CHECK(eventually([&] { return desk.counters().accepted == static_cast<std::uint64_t>(i) + 1; }));
+    crowd.emplace_back(desk.address());
   }
-  for (int i = 0; i < 3; ++i) {
-    CHECK(clients.front().read_all().empty());
-    clients.pop_front();
-  }
-  CHECK(eventually([&] { return desk.counters().displaced == 3; }));
-  clients.back().send(kRequest);
-  CHECK(eventually([&] { return desk.served() == 1; }));
-}
-
-TEST_CASE("When all workers wait for slow clients, the slowest loses its own to the next request") {
-  Desk desk(2, {.busy_patience = 100ms});
-  const Client first(desk.address());
-  first.send(kRequest);
-  CHECK(eventually([&] { return desk.served() == 1; }));
-  const Client second(desk.address());
-  second.send(kRequest);
-  CHECK(eventually([&] { return desk.served() == 2; }));
-  const Client third(desk.address());
-  third.send(kRequest);
-  CHECK(first.read_all().empty());
-  CHECK(eventually([&] { return desk.counters().cut_off == 1; }));  // the client sees it before the gate counts it
-  desk.end_oldest();  // the worker notices
-  CHECK(eventually([&] { return desk.served() == 2; }));
-  while (desk.end_oldest()) {
-  }
-  CHECK(second.read_all() == "done");
-  CHECK(third.read_all() == "done");
-}
-
-TEST_CASE("Without others waiting, a client still has an end") {
-  Desk desk(2, {.client_timeout = 50ms});
-  const Client client(desk.address());
-  client.send(kRequest);
-  CHECK(client.read_all().empty());
-  CHECK(eventually([&] { return desk.counters().cut_off == 1; }));
-}
-
-TEST_CASE("When requests wait for workers, the newest is served first") {
-  Desk desk(1, {});
-  std::list<Client> clients;
   for (int i = 0; i < 4; ++i) {
-    clients.emplace_back(desk.address()).send(kRequest);
-    CHECK(eventually([&] { return desk.counters().accepted == static_cast<std::uint64_t>(i) + 1; }));
-    CHECK(eventually([&] { return desk.served() >= 1; }));  // the first has the worker before others come
+    CHECK(crowd.front().read_all().empty());
+    crowd.pop_front();
   }
-  CHECK(eventually([&] { return desk.end_oldest(); }));
-  CHECK(clients.front().read_all() == "done");
-  CHECK(eventually([&] { return desk.served() == 1; }));
-  CHECK(eventually([&] { return desk.end_oldest(); }));
-  CHECK(clients.back().read_all() == "done");
+  CHECK(desk.counters().displaced == 4);
+  for (const Client* const kept : {&other, &older, const_cast<const Client*>(&crowd.front())}) {
+    kept->send(test::get_request("/fast"));
+    CHECK(body(*kept) == "fast");
+  }
+}
+
+TEST_CASE("Who was served before keeps connections that others lose") {
+  Desk desk({.connections = 4});
+  CHECK(test::get(desk.address(), "/fast").body == "fast");
+  CHECK(eventually([&] { return desk.counters().open == 0; }));
+  std::list<Client> known;
+  for (int i = 0; i < 3; ++i) {
+    known.emplace_back(desk.address());
+  }
+  std::list<Client> strangers;
+  for (int i = 0; i < 5; ++i) {
+    strangers.emplace_back(desk.address(), 0, "127.0.0." + std::to_string(i + 2));
+  }
+  CHECK(eventually([&] { return desk.counters().displaced == 4; }));
+  for (const Client& each : known) {
+    each.send(test::get_request("/fast"));
+    CHECK(body(each) == "fast");
+  }
+}
+
+TEST_CASE("In line the sources take turns, oldest first") {
+  Desk desk({.threads = 1});
+  const Client first(desk.address());
+  first.send(test::get_request("/slow"));
+  desk.begun.acquire();
+  std::list<Client> crowd;
+  for (int i = 0; i < 5; ++i) {
+    crowd.emplace_back(desk.address()).send(test::get_request("/slow"));
+  }
+  const Client other(desk.address(), 0, "127.0.0.2");
+  other.send(test::get_request("/slow"));
+  CHECK(test::get(desk.address(), "/now").body == "now");  // so the gate has taken the others before
+  desk.go.release(3);                                      // the first, one of the crowd, the other
+  CHECK(body(other) == "127.0.0.2");
+  CHECK(body(crowd.front()) == "127.0.0.1");
+  desk.go.release(5);
+  for (const Client& each : crowd) {
+    if (&each != &crowd.front()) {
+      CHECK(body(each) == "127.0.0.1");
+    }
+  }
+}
+
+TEST_CASE("Where the line is too long, who has most there is told to come back") {
+  Desk desk({.in_line = 3, .threads = 1});
+  const Client first(desk.address());
+  first.send(test::get_request("/slow"));
+  desk.begun.acquire();
+  std::list<Client> crowd;
+  for (int i = 0; i < 4; ++i) {
+    crowd.emplace_back(desk.address()).send(test::get_request("/slow"));
+  }
+  const Reply refused = Reply::parse(crowd.back().read_all());
+  CHECK(refused.status == 503);
+  CHECK(refused.header("Retry-After") == "1");
+  const Client other(desk.address(), 0, "127.0.0.2");
+  other.send(test::get_request("/slow"));
+  CHECK(eventually([&] { return desk.counters().refused == 2; }));
+  desk.go.release(10);
+  CHECK(body(other) == "127.0.0.2");
+}
+
+TEST_CASE("A page is made once for all who asked before it was begun") {
+  Desk desk;
+  std::list<Client> clients;
+  clients.emplace_back(desk.address()).send(test::get_request("/page"));
+  desk.begun.acquire();
+  for (int i = 0; i < 20; ++i) {  // too late for the one that is being made
+    clients.emplace_back(desk.address()).send(test::get_request("/page"));
+  }
+  CHECK(eventually([&] { return desk.asked == 21; }));
+  desk.go.release(1);
+  CHECK(body(clients.front()) == "page 1");
+  clients.pop_front();
+  desk.go.release(1);
+  for (const Client& each : clients) {
+    CHECK(body(each) == "page 2");
+  }
+  CHECK(desk.pages == 2);
+}
+
+TEST_CASE("What is immediate is answered whatever is stuck, and what is stuck can be named") {
+  Desk desk({.threads = 2});
+  std::list<Client> stuck;
+  for (const char* const path : {"/slow", "/slow", "/slow", "/page"}) {
+    stuck.emplace_back(desk.address()).send(test::get_request(path));
+  }
+  for (int i = 0; i < 3; ++i) {  // two handlers and the maker of pages
+    desk.begun.acquire();
+  }
+  CHECK(test::get(desk.address(), "/now").body == "now");
+  CHECK(test::get(desk.address(), "/none").status == 404);
+}
+
+TEST_CASE("A client that takes nothing has an end") {
+  Desk desk({.client_timeout = 100ms});
+  const Client client(desk.address(), 4096);
+  client.send(test::get_request("/large"));
+  CHECK(eventually([&] { return desk.counters().cut_off == 1; }));
+  CHECK(client.read_all().size() < kLarge);
+}
+
+TEST_CASE("Pages that are read slowly make room for new ones") {
+  Desk desk({.held_bytes = kLarge, .client_timeout = 60'000ms, .patience = 50ms});
+  std::list<Client> slow;
+  for (int i = 0; i < 3; ++i) {
+    slow.emplace_back(desk.address(), 4096).send(test::get_request("/heavy"));
+    CHECK(eventually([&] { return desk.asked == i + 1; }));
+  }
+  CHECK(test::get(desk.address(), "/heavy").body.size() == kLarge);
+  CHECK(desk.counters().cut_off >= 1);
+}
+
+TEST_CASE("Dripped heads wake the gate in vain only a few times") {
+  Desk desk;
+  const Client drip(desk.address());
+  const std::string head = "GET /fast HTTP/1.1\r\nHost: a\r\nX: ";
+  drip.send(head);
+  for (int i = 0; i < 2000; ++i) {
+    drip.send("x");
+  }
+  drip.send("\r\n\r\n");
+  CHECK(body(drip) == "fast");
 }
 
 }  // namespace

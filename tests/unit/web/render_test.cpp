@@ -12,7 +12,11 @@ using test::Reply;
 
 Reply rendered(Response response, const RenderOptions& options = {}) {
   const Rendered out = render(std::move(response), options);
-  return Reply::parse(out.head + out.body);
+  std::string bytes = out.head;
+  for (const std::string& piece : out.body ? *out.body : Pieces()) {
+    bytes += piece;
+  }
+  return Reply::parse(bytes);
 }
 
 RenderOptions accepting(std::optional<std::string> encoding, bool head_only = false) {
@@ -34,6 +38,7 @@ TEST_CASE("A response says what it is") {
   CHECK(reply.header("Content-Type") == "text/plain; charset=utf-8");
   CHECK(reply.header("Content-Length") == "3");
   CHECK(reply.header("X-Content-Type-Options") == "nosniff");
+  CHECK(reply.header("Cross-Origin-Resource-Policy") == "same-origin");
   CHECK(reply.header("Connection") == "close");
   CHECK(reply.body == "ok\n");
 }

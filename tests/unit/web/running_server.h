@@ -50,7 +50,7 @@ class RunningServer {
     if (!web_config_file.empty()) {
       options.web_config_file = web_config_file;
     }
-    auto started = Server::start(options, std::move(routes));
+    auto started = Server::start(options, std::move(routes), liveness_);
     INFO((started ? "" : started.error().message));
     REQUIRE(started);
     server_ = std::move(*started);
@@ -66,6 +66,7 @@ class RunningServer {
 
  private:
   LogCapture log_;
+  Liveness liveness_;
   std::unique_ptr<Server> server_;
 };
 

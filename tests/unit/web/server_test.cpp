@@ -30,7 +30,15 @@ using test::text_response;
 /// Answers with what it understood of the request.
 Response echo(const Request& request) {
   return text_response(request.method + '|' + request.path + '|' + request.query + '|' +
-                       request.header("x-test").value_or("-") + '|' + request.body + '|' + request.remote);
+                       request.header("x-test").value_or("-") + '|' + request.remote);
+}
+
+std::string headers(int count) {
+  std::string lines;
+  for (int i = 0; i < count; ++i) {
+    lines += "X-" + std::to_string(i) + ": a\r\n";
+  }
+  return lines;
 }
 
 /// 20 MB.
@@ -55,7 +63,7 @@ TEST_CASE("A handler gets the request, and its response arrives") {
   const RunningServer server(routes());
   const Reply reply = get(server.address(), "/echo?a=b%20c&d", "X-TEST: value\r\n");
   CHECK(reply.status == 200);
-  CHECK(reply.body == "GET|/echo|a=b%20c&d|value||127.0.0.1");
+  CHECK(reply.body == "GET|/echo|a=b%20c&d|value|127.0.0.1");
   CHECK(reply.header("Content-Type") == "text/plain; charset=utf-8");
   CHECK(reply.header("Content-Length") == std::to_string(reply.body.size()));
   CHECK(reply.header("X-Content-Type-Options") == "nosniff");
@@ -87,16 +95,16 @@ TEST_CASE("HEAD gets the headers of GET and no body") {
   CHECK(round_trip(server.address(), "HEAD /-/reload HTTP/1.1\r\nHost: a\r\n\r\n").status == 405);
 }
 
-TEST_CASE("A body reaches the handler, whole or chunked, and is bounded") {
+TEST_CASE("Who announces a body is refused at once, and reads the answer") {
   const RunningServer server(routes());
   const std::string start = "POST /echo HTTP/1.1\r\nHost: a\r\n";
-  CHECK(round_trip(server.address(), start + "Content-Length: 5\r\n\r\nhello").body.contains("|hello|"));
-  CHECK(round_trip(server.address(), start + "Transfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n")
-            .body.contains("|hello|"));
-  const std::string most(kMaxBody, 'b');
-  CHECK(round_trip(server.address(), start + "Content-Length: 65536\r\n\r\n" + most).body.contains(most));
-  CHECK(round_trip(server.address(), start + "Content-Length: 65537\r\n\r\n").status == 413);
-  CHECK(round_trip(server.address(), start + "Content-Length: 99999999999999999999\r\n\r\n").status == 413);
+  const auto status = [&](const std::string& more) { return round_trip(server.address(), start + more).status; };
+  CHECK(status("Content-Length: 5\r\n\r\n") == 413);
+  CHECK(status("Content-Length: 5\r\n\r\nhello") == 413);
+  CHECK(status("Content-Length: 500000\r\n\r\n" + std::string(500'000, 'b')) == 413);
+  CHECK(status("Content-Length: 99999999999999999999\r\n\r\n") == 413);
+  CHECK(status("Transfer-Encoding: chunked\r\n\r\n") == 411);
+  CHECK(status("Content-Length: 0\r\n\r\n") == 200);
 }
 
 TEST_CASE("What a handler throws becomes a 500 that tells nothing, and a line in the log") {
@@ -123,27 +131,43 @@ TEST_CASE("Malformed requests get a 4xx or a closed connection") {
   const RunningServer server(routes());
   const std::string large(20'000, 'x');
   const auto [bytes, status] = GENERATE_COPY(table<std::string, int>({
-      {"GET /metrics HTTP/1.1\n\n", 200},  // lenient
-      {"\r\nGET /metrics HTTP/1.1\r\n\r\n", 200},
+      {"GET /metrics HTTP/1.1\nHost: a\n\n", 200},  // lenient
+      {"\r\nGET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", 200},
       {"GET /metrics HTTP/1.0\r\n\r\n", 200},
       {"GET /metrics HTTP/1.1\r\nHost: a\r\nA: b\r\n\r\nGET /garb", 200},
+      {"GET http://a:80/metrics HTTP/1.1\r\nHost: a\r\n\r\n", 200},
+      {"GET http:///metrics HTTP/1.1\r\nHost: a\r\n\r\n", 400},
+      {"GET http://a HTTP/1.1\r\nHost: a\r\n\r\n", 404},
+      {"GET /metrics HTTP/1.1\r\n\r\n", 400},
+      {"GET /metrics HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n", 400},
+      {"GET /metrics HTTP/1.1\r\nHost : a\r\n\r\n", 400},
+      {"GET /metrics HTTP/1.1\r\nHost: a\r\nA: b\r\n c\r\n\r\n", 400},
       {"GET /metrics\r\n\r\n", 400},
       {"GET  HTTP/1.1\r\n\r\n", 400},
       {"GET /metrics HTTP/2.0\r\n\r\n", 505},
+      {"GET /metrics HTTP/1.10\r\n\r\n", 505},
       {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400},
-      {"BREW /metrics HTTP/1.1\r\n\r\n", 400},
-      {"GET metrics HTTP/1.1\r\n\r\n", 400},
-      {"GET /metrics HTTP/1.1\r\nno colon\r\n\r\n", 400},
-      {"GET /metrics HTTP/1.1\r\n: no name\r\n\r\n", 200},
-      {"GET /metrics HTTP/1.1\r\nA: \x01\r\n\r\n", 400},
+      {"BREW /metrics HTTP/1.1\r\nHost: a\r\n\r\n", 400},
+      {"GET metrics HTTP/1.1\r\nHost: a\r\n\r\n", 400},
+      {"GET /metrics HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\n", 400},
+      {"GET /metrics HTTP/1.1\r\nHost: a\r\n: no name\r\n\r\n", 400},
+      {"GET /metrics HTTP/1.1\r\nHost: a\r\nA: \x01\r\n\r\n", 400},
       {std::string("GET /met\0rics HTTP/1.1\r\n\r\n", 26), 400},
-      {"POST /echo HTTP/1.1\r\nContent-Length: -5\r\n\r\n", 411},
-      {"POST /echo HTTP/1.1\r\nContent-Length: x\r\n\r\n", 411},
-      {"POST /echo HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 400},
-      {"GET /" + large + " HTTP/1.1\r\n\r\n", 400},
-      {"GET /metrics HTTP/1.1\r\nA: " + large + "\r\n\r\n", 400},
+      {"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: -5\r\n\r\n", 400},
+      {"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n", 400},
+      {"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: +5\r\n\r\n", 400},
+      {"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5, 5\r\n\r\n", 400},
+      {"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nContent-Length: 0\r\n\r\n", 400},
+      {"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length : 0\r\n\r\n", 400},
+      {"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
+      {"POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", 411},
+      {"GET /" + large + " HTTP/1.1\r\n\r\n", 431},
+      {"GET /metrics HTTP/1.1\r\nA: " + large + "\r\n\r\n", 431},
+      {"GET /metrics HTTP/1.1\r\nHost: a\r\n" + headers(63) + "\r\n", 200},
+      {"GET /metrics HTTP/1.1\r\nHost: a\r\n" + headers(64) + "\r\n", 431},
       {std::string("\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03", 11), 400},
-      {"OPTIONS * HTTP/1.1\r\n\r\n", 0},
+      {"GET /metr", 400},
+      {"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", 404},
   }));
   INFO(bytes.substr(0, 60));
   const Client client(server.address());
@@ -163,9 +187,11 @@ TEST_CASE("All listeners serve: every address, one address, unix sockets") {
 }
 
 TEST_CASE("A server that cannot start says where and why") {
+  Liveness liveness;
   const RunningServer first(routes());
-  const auto start = [](std::vector<std::string> addresses, const std::optional<std::string>& config = {}) {
-    const auto started = Server::start({.listen_addresses = std::move(addresses), .web_config_file = config}, {});
+  const auto start = [&](std::vector<std::string> addresses, const std::optional<std::string>& config = {}) {
+    const auto started =
+        Server::start({.listen_addresses = std::move(addresses), .web_config_file = config}, {}, liveness);
     REQUIRE_FALSE(started);
     return started.error().message;
   };
@@ -187,6 +213,7 @@ TEST_CASE("Its port is free as soon as a server is gone") {
 }
 
 TEST_CASE("A running request ends before the server does, and the port is free meanwhile") {
+  Liveness liveness;
   std::binary_semaphore started(0);
   std::binary_semaphore finish(0);
   RunningServer server({test::get_route("/slow", [&](const Request&) {
@@ -200,9 +227,9 @@ TEST_CASE("A running request ends before the server does, and the port is free m
   started.acquire();
   std::thread stopping([&] { server.stop(); });
   const auto begin = std::chrono::steady_clock::now();
-  auto successor = Server::start({.listen_addresses = {address}, .web_config_file = {}}, {});
+  auto successor = Server::start({.listen_addresses = {address}, .web_config_file = {}}, {}, liveness);
   while (!successor && test::since(begin) < 10'000ms) {
-    successor = Server::start({.listen_addresses = {address}, .web_config_file = {}}, {});
+    successor = Server::start({.listen_addresses = {address}, .web_config_file = {}}, {}, liveness);
   }
   CHECK(successor);
   finish.release();
@@ -228,7 +255,7 @@ TEST_CASE("The server's threads take no signals") {
       }
     }
   }
-  CHECK(threads > 8);
+  CHECK(threads >= 7);  // gate, handlers, the makers of pages and the checker of passwords
 }
 
 TEST_CASE("Nothing is left behind") {

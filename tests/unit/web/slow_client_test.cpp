@@ -44,7 +44,7 @@ void check_stop(RunningServer& server) {
 
 TEST_CASE("Half-open connections do not delay a scrape", "[slow]") {
   RunningServer server(routes());
-  const auto clients = crowd(server.address(), GENERATE(100, 400), "");
+  const auto clients = crowd(server.address(), GENERATE(100, 1000), "");
   check_scrape(server.address());
   check_stop(server);
 }
@@ -67,13 +67,13 @@ TEST_CASE("Clients that do not read their responses do not delay a scrape", "[sl
   for (int i = 0; i < 3; ++i) {
     check_scrape(server.address());
   }
-  CHECK(server.statistics().cut_off > 0);
+  CHECK(server.statistics().open >= 60);
   check_stop(server);
 }
 
 TEST_CASE("Clients that keep their bodies back do not delay a scrape", "[slow]") {
   RunningServer server(routes());
-  const auto clients = crowd(server.address(), 60, "POST /post HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nx");
+  const auto clients = crowd(server.address(), 600, "POST /post HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nx");
   for (int i = 0; i < 3; ++i) {
     check_scrape(server.address());
   }

@@ -186,7 +186,8 @@ TEST_CASE_METHOD(Fixture, "TLS clients that stall do not delay a scrape", "[slow
 
 TEST_CASE_METHOD(Fixture, "Certificates that cannot be used are errors that name the file") {
   const auto problem = [&](const std::string& config) {
-    const auto started = Server::start({.listen_addresses = {"127.0.0.1:0"}, .web_config_file = config}, {});
+    Liveness liveness;
+    const auto started = Server::start({.listen_addresses = {"127.0.0.1:0"}, .web_config_file = config}, {}, liveness);
     REQUIRE_FALSE(started);
     return started.error().message;
   };

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/liveness.h"
+#include "web/render.h"
+#include "web/request_head.h"
+#include "web/site.h"
+#include "web/source.h"
+#include "web/stream.h"
+
+namespace tacho::web {
+
+/// A connection from accept to close: one request and its answer.
+struct Exchange {
+  enum class Phase : std::uint8_t {
+    greeting,  ///< TLS shakes hands
+    reading,   ///< the request head comes
+    working,   ///< in line for a thread, or a thread has it
+    sending,   ///< the answer goes out
+    closing,   ///< all is sent; what the client still sends is thrown away, so that no reset overtakes the answer
+  };
+  using Clock = std::chrono::steady_clock;
+
+  Exchange(std::uint64_t number, UniqueFd socket, SSL_CTX* context, Source from)
+      : id(number),
+        stream(std::move(socket), context),
+        source(std::move(from)),
+        phase(stream.tls() ? Phase::greeting : Phase::reading) {}
+
+  [[nodiscard]] bool waits_for_request() const { return phase == Phase::greeting || phase == Phase::reading; }
+
+  std::uint64_t id;
+  Stream stream;
+  Source source;
+  Phase phase;
+  Clock::time_point since = Clock::now();  ///< accepted; once the answer goes out: when the client last took some
+  unsigned looks = 0;                      ///< that brought less than was waited for
+  bool paused = false;                     ///< news of it wait for the clock
+
+  HeadCollector head;
+  Request request;
+  RenderOptions options;
+  const Route* route = nullptr;
+  std::optional<Liveness::Task> task;
+
+  Rendered answer;
+  bool good = false;      ///< the answer is no refusal
+  std::size_t piece = 0;  ///< to be sent next: 0 is the head, then those of the body
+  std::size_t sent = 0;   ///< of that piece
+  std::size_t drained = 0;
+};
+
+}  // namespace tacho::web

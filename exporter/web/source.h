@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+namespace tacho::web {
+
+/// Who is at the other end of a connection.
+struct Source {
+  std::string address;  ///< without port; empty for unix sockets
+  std::string key;      ///< those that are dealt with as one: an IPv4 address, an IPv6 network of 64 bits, a user
+  bool local = false;   ///< on this machine: over loopback or a unix socket
+
+  static Source of(int socket);
+};
+
+}  // namespace tacho::web

@@ -1,0 +1,85 @@
+#include "web/stream.h"
+
+#include <openssl/err.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <utility>
+
+namespace tacho::web {
+
+Stream::Stream(UniqueFd socket, SSL_CTX* context) : socket_(std::move(socket)) {
+  if (context != nullptr) {
+    ssl_.reset(SSL_new(context));
+    if (ssl_) {
+      SSL_set_fd(ssl_.get(), socket_.get());
+      SSL_set_accept_state(ssl_.get());
+    }
+  }
+}
+
+Stream::Step Stream::judge(int result) const {
+  switch (SSL_get_error(ssl_.get(), result)) {
+    case SSL_ERROR_NONE:
+      return Step::done;
+    case SSL_ERROR_WANT_READ:
+    case SSL_ERROR_WANT_WRITE:
+      return Step::later;
+    default:
+      ERR_clear_error();
+      return Step::ended;
+  }
+}
+
+Stream::Step Stream::shake_hands() {
+  if (!ssl_) {
+    return Step::done;
+  }
+  ERR_clear_error();
+  return judge(SSL_do_handshake(ssl_.get()));
+}
+
+bool Stream::verified() const {
+  return ssl_ && SSL_get_verify_result(ssl_.get()) == X509_V_OK && SSL_get0_peer_certificate(ssl_.get()) != nullptr;
+}
+
+Stream::Step Stream::read(std::span<char> into, std::size_t& count) {
+  count = 0;
+  if (ssl_) {
+    ERR_clear_error();
+    return judge(SSL_read_ex(ssl_.get(), into.data(), into.size(), &count));
+  }
+  const ssize_t got = ::recv(socket_.get(), into.data(), into.size(), MSG_DONTWAIT);
+  if (got > 0) {
+    count = static_cast<std::size_t>(got);
+    return Step::done;
+  }
+  return got < 0 && (errno == EAGAIN || errno == EINTR) ? Step::later : Step::ended;
+}
+
+Stream::Step Stream::write(std::string_view bytes, std::size_t& count) {
+  count = 0;
+  if (ssl_) {
+    ERR_clear_error();
+    return judge(SSL_write_ex(ssl_.get(), bytes.data(), bytes.size(), &count));
+  }
+  const ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent >= 0) {
+    count = static_cast<std::size_t>(sent);
+    return Step::done;
+  }
+  return errno == EAGAIN || errno == EINTR ? Step::later : Step::ended;
+}
+
+void Stream::finish() {
+  if (ssl_ && SSL_is_init_finished(ssl_.get()) != 0) {
+    ERR_clear_error();
+    SSL_shutdown(ssl_.get());
+    ERR_clear_error();
+  }
+  ::shutdown(socket_.get(), SHUT_WR);
+}
+
+}  // namespace tacho::web

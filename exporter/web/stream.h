@@ -1,0 +1,52 @@
+#pragma once
+
+#include <openssl/ssl.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/unique_fd.h"
+
+namespace tacho::web {
+
+/// A connection to a client, plain or TLS, on a nonblocking socket. One thread at a time.
+class Stream {
+ public:
+  /// How far a step came.
+  enum class Step : std::uint8_t {
+    done,   ///< some of it, or all
+    later,  ///< the socket has to become readable or writable first
+    ended,  ///< nothing more comes from the client, or the connection is broken
+  };
+
+  /// @param context none: plain
+  Stream(UniqueFd socket, SSL_CTX* context);
+
+  [[nodiscard]] int fd() const { return socket_.get(); }
+  [[nodiscard]] bool tls() const { return ssl_ != nullptr; }
+
+  /// Carries the handshake on.
+  Step shake_hands();
+  /// Whether the client showed a certificate that the authorities of the configuration signed.
+  [[nodiscard]] bool verified() const;
+
+  Step read(std::span<char> into, std::size_t& count);
+  Step write(std::string_view bytes, std::size_t& count);
+
+  /// Nothing more will be written: the client reads an end.
+  void finish();
+
+ private:
+  struct Free {
+    void operator()(SSL* ssl) const { SSL_free(ssl); }
+  };
+
+  [[nodiscard]] Step judge(int result) const;
+
+  UniqueFd socket_;
+  std::unique_ptr<SSL, Free> ssl_;
+};
+
+}  // namespace tacho::web

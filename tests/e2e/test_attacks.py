@@ -1,0 +1,97 @@
+"""Nobody stops a scrape: clients without credentials that stall, read slowly, drip or flood, beside a reader."""
+
+import base64
+import socket
+import threading
+
+import pytest
+
+from support import attack
+from support.certificate import self_signed
+from support.servers import ExactServer
+from support.tacho import Tacho, target
+
+SECONDS = 3
+HASH = "$2b$10$KCdZs7yqvl6ig9rAUBrXaubFVzhsuilan81UybjyHriQ0PH0b0cRW"  # bcrypt of "secret"
+LIMIT = 1.0  # for each scrape of somebody else
+
+
+def web_config(directory, *, tls=False, users=False):
+    text = ""
+    if tls:
+        certificate, key = self_signed(directory)
+        text += f"tls_server_config:\n  cert_file: {certificate}\n  key_file: {key}\n"
+    if users:
+        text += f"basic_auth_users:\n  reader: {HASH}\n"
+    path = directory / "web.yml"
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture(scope="module", params=["plain", "TLS", "users"])
+def served(request, tmp_path_factory):
+    """A tacho, and how to scrape it."""
+    directory = tmp_path_factory.mktemp("attacks")
+    tls, users = request.param == "TLS", request.param == "users"
+    flags = [] if request.param == "plain" else [f"--web.config.file={web_config(directory, tls=tls, users=users)}"]
+    headers = "Authorization: Basic " + base64.b64encode(b"reader:secret").decode() + "\r\n" if users else ""
+    with Tacho(flags=flags) as tacho:
+        yield tacho, {"tls": tls, "headers": headers}
+
+
+def limit(port, **options) -> float:
+    """A second, and what a scrape takes on this machine anyway, which may be busy with other things."""
+    return LIMIT + max(attack.times_of_scrapes(port, 1, **options))
+
+
+@pytest.mark.parametrize("rate", [35, 100, 1000])
+def test_stalls_delay_no_scrape(served, rate):
+    tacho, options = served
+    most = limit(tacho.port, **options)
+    payload = attack.client_hello() if options["tls"] else attack.STALLED_BODY
+    with attack.Stalls(tacho.port, payload, rate) as stalls:
+        times = attack.times_of_scrapes(tacho.port, SECONDS, **options)
+    assert stalls.opened > rate * SECONDS / 2, "the attack was none"
+    assert max(times) <= most, f"{rate} stalls a second: the slowest of {len(times)} scrapes took {max(times):.2f} s"
+
+
+@pytest.mark.parametrize("payload", [attack.STALLED_GET, attack.HALF_HEAD, attack.WHOLE_GET, b"", b"\x16\x03\x01"], ids=repr)
+def test_other_stalls_delay_no_scrape(served, payload):
+    tacho, options = served
+    most = limit(tacho.port, **options)
+    with attack.Stalls(tacho.port, payload, 300, source="127.0.0.9"):
+        times = attack.times_of_scrapes(tacho.port, SECONDS, **options)
+    assert max(times) <= most, f"the slowest of {len(times)} scrapes took {max(times):.2f} s"
+
+
+def test_a_flood_of_scrapes_delays_no_scrape():
+    with Tacho() as tacho:
+        most = limit(tacho.port)
+        stop = threading.Event()
+
+        def flood():
+            while not stop.is_set():
+                attack.scrape(tacho.port)
+
+        clients = [threading.Thread(target=flood) for _ in range(16)]
+        for client in clients:
+            client.start()
+        try:
+            times = attack.times_of_scrapes(tacho.port, SECONDS)
+        finally:
+            stop.set()
+            for client in clients:
+                client.join()
+    assert max(times) <= most, f"the slowest of {len(times)} scrapes took {max(times):.2f} s"
+
+
+def test_what_the_web_server_lost_is_exported(cgroups):
+    group = cgroups("counted")
+    with ExactServer(group.prefix), Tacho({"targets": [target("counted", group.path)]}) as tacho:
+        with socket.create_connection(("127.0.0.1", tacho.port)) as silent:
+            assert silent.recv(1) == b"", "closed without an answer"
+        samples = tacho.scrape()
+        assert samples.get("tacho_web_connections_lost_total", reason="no_request") == 1
+        assert samples.get("tacho_web_connections_accepted_total") == 2
+        assert samples.get("tacho_web_connections") == 1
+        assert samples.get("tacho_log_dropped_lines_total") == 0

@@ -1,0 +1,108 @@
+"""Clients that mean no good, and the reader beside them who must not notice."""
+
+import contextlib
+import selectors
+import socket
+import ssl
+import threading
+import time
+
+STALLED_BODY = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"
+STALLED_GET = b"GET /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"
+HALF_HEAD = b"GET /metrics HTTP/1.1\r\nHost:"
+WHOLE_GET = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+def client_hello() -> bytes:
+    """What a TLS client sends first."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    outgoing = ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), outgoing).do_handshake()
+    return outgoing.read()
+
+
+class Stalls:
+    """Opens `rate` connections a second, sends the same on each and then nothing, and reads nothing. The last 1 000 stay open."""
+
+    KEPT = 1000
+
+    def __init__(self, port: int, payload: bytes, rate: float, source: str = "127.0.0.1"):
+        self._port, self._payload, self._rate, self._source = port, payload, rate, source
+        self._stop = threading.Event()
+        self.opened = 0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def _open(self) -> socket.socket | None:
+        client = socket.socket()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.bind((self._source, 0))
+        client.setblocking(False)
+        client.connect_ex(("127.0.0.1", self._port))
+        return client
+
+    def _run(self):
+        kept: list[socket.socket] = []
+        selector = selectors.DefaultSelector()
+        begin = time.monotonic()
+        while not self._stop.is_set():
+            due = (time.monotonic() - begin) * self._rate
+            while self.opened < due:
+                client = self._open()
+                self.opened += 1
+                kept.append(client)
+                selector.register(client, selectors.EVENT_WRITE)
+            for key, _ in selector.select(timeout=min(0.02, 1 / self._rate)):
+                selector.unregister(key.fileobj)
+                with contextlib.suppress(OSError):
+                    key.fileobj.send(self._payload)
+            while len(kept) > self.KEPT:
+                self._close(selector, kept.pop(0))
+        for client in kept:
+            self._close(selector, client)
+
+    @staticmethod
+    def _close(selector, client):
+        with contextlib.suppress(KeyError):
+            selector.unregister(client)
+        client.close()
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error):
+        self._stop.set()
+        self._thread.join()
+
+
+def scrape(port: int, *, tls: bool = False, headers: str = "", source: str = "127.0.0.1", path: str = "/metrics") -> tuple[int, bytes]:
+    """One scrape on a connection of its own: status and body."""
+    with socket.create_connection(("127.0.0.1", port), timeout=10, source_address=(source, 0)) as plain:
+        connection = plain
+        if tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+            connection = context.wrap_socket(plain)
+        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode())
+        answer = b""
+        while part := connection.recv(1 << 20):
+            answer += part
+        head, _, body = answer.partition(b"\r\n\r\n")
+        return int(head.split()[1]) if head else 0, body
+
+
+def times_of_scrapes(port: int, seconds: float, **options) -> list[float]:
+    """Four scrapes a second: how long each took. Every one must be answered."""
+    times = []
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        begin = time.monotonic()
+        status, body = scrape(port, **options)
+        times.append(time.monotonic() - begin)
+        assert status == 200 and b"tacho_build_info" in body, f"a scrape was answered {status}"
+        time.sleep(max(0.0, 0.25 - times[-1]))
+    return times
