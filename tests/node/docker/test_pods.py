@@ -29,7 +29,7 @@ def told(samples: Samples, server: PodServer) -> dict | None:
 
 def test_every_start_as_the_daemon_set_names_and_counts_all_pods(node, servers, starts, tmp_path):
     own = node.new_pod(Pod("tacho", "tacho-x2x7k", ["tacho"]))
-    for attempt in range(starts // 2):
+    for attempt in range(starts // 3):
         with PodTacho(own, *daemon_set(tmp_path), attempt=attempt) as tacho:
             wait_until(lambda tacho=tacho: all(told(tacho.scrape(), server) for server in servers), 5, "all are targets")
             for number, server in enumerate(servers):

@@ -33,7 +33,8 @@ def test_the_command_serves_in_the_foreground_until_ctrl_c(engine, server):
         assert all(value == 1 for _, value in samples.all("tacho_probe_attached"))
         docker.signal(signal.SIGINT)
         assert docker.wait(timeout=5) == 0
-    log = docker.output
+    # Other tests of this machine may have made cgroups of pods, whose names a node of Docker's does not know.
+    log = "\n".join(line for line in docker.output.splitlines() if "no name: /var/log/containers" not in line)
     assert " WARN " not in log and " ERROR " not in log
     # Nothing that sounds like a fault: which ways the kernel refuses is what `tacho plan` tells.
     assert "refused" not in log and "fentry" not in log
