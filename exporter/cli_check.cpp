@@ -3,6 +3,7 @@
 #include "cli.h"
 #include "config/load.h"
 #include "config/web_config_file.h"
+#include "web/tls.h"
 
 namespace tacho {
 namespace {
@@ -31,6 +32,12 @@ bool check_web_config(const std::string& path, std::ostream& out, std::ostream& 
   }
   for (const std::string& warning : web->warnings) {
     err << warning << '\n';
+  }
+  if (web->tls) {
+    if (const auto context = web::make_ssl_context(*web->tls); !context) {
+      err << path << ": error: " << context.error().message << '\n';
+      return false;
+    }
   }
   out << path << ": ok\n";
   return true;

@@ -1,5 +1,7 @@
+#include <fcntl.h>
 #include <malloc.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <exception>
@@ -64,9 +66,19 @@ int run(const tacho::Cli& cli) {
   }
 }
 
+/// A descriptor below 3 that is closed would be the next file's or map's, which would then get the log.
+void open_standard_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) < 0) {
+      ::open("/dev/null", O_RDWR);  // takes the lowest number that is free
+    }
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_standard_descriptors();
   // Any thread of the web server may write the page, 28 MB at 1000 targets: with an arena for each, as many pages stay
   // resident as there are threads.
   mallopt(M_ARENA_MAX, 1);

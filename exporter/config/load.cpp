@@ -1,14 +1,9 @@
 #include "config/load.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <array>
 #include <cerrno>
 #include <exception>
 
-#include "base/result.h"
-#include "base/unique_fd.h"
+#include "base/regular_file.h"
 #include "config/keys.h"
 
 namespace tacho::config {
@@ -25,30 +20,6 @@ void read_document(std::string_view yaml, Config& config, Problems& problems) {
   }
   const auto& type = config_type();
   type.read(*root, config, {.problems = problems, .all_keys = type.keys, .path = {}});
-}
-
-/// The file's bytes; no more than one beyond what load_text accepts, so that a device does not fill the memory.
-Result<std::string> read_file(const std::string& path) {
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));  // NOLINT(cppcoreguidelines-pro-type-vararg)
-  if (!file) {
-    return fail_errno("cannot open the file");
-  }
-  std::string text;
-  std::array<char, 16384> buffer{};
-  while (text.size() <= kMaxFileSize) {
-    const ssize_t count = ::read(file.get(), buffer.data(), buffer.size());
-    if (count < 0 && errno == EINTR) {
-      continue;
-    }
-    if (count < 0) {
-      return fail_errno("cannot read the file");
-    }
-    if (count == 0) {
-      break;
-    }
-    text.append(buffer.data(), static_cast<std::size_t>(count));
-  }
-  return text;
 }
 
 std::string remedy(int code) {
@@ -80,7 +51,7 @@ Loaded load_text(std::string_view yaml, std::string_view file_name) {
 }
 
 Loaded load_file(const std::string& path) {
-  const auto text = read_file(path);
+  const auto text = read_regular_file(path, kMaxFileSize);
   if (!text) {
     return {.file_name = path,
             .config = {},

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
+#include "base/regular_file.h"
 #include "config/types.h"
 
 namespace tacho::config {
@@ -103,7 +102,10 @@ void check_clients(const TlsServer& tls, const Node& node, const Context& contex
                   "client_allowed_sans without a required certificate has no effect",
                   "set client_auth_type to RequireAndVerifyClientCert");
   }
-  if (any) {
+  if (tls.client_auth == ClientAuth::require_any && !tls.client_allowed_sans.empty()) {
+    context.error(where(node, "client_allowed_sans"), "anybody can make a certificate with these names himself",
+                  "set client_auth_type to RequireAndVerifyClientCert");
+  } else if (any) {
     context.problems.warning(where(node, "client_auth_type"), "any certificate is accepted, whoever signed it",
                              "RequireAndVerifyClientCert verifies");
   } else if (tls.client_auth != ClientAuth::none && !tls.client_ca.given()) {
@@ -316,12 +318,11 @@ Result<WebConfig> parse_web_config(std::string_view text, const std::filesystem:
 }
 
 Result<WebConfig> read_web_config(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  if (!stream || (stream.peek() != std::ifstream::traits_type::eof() && !(text << stream.rdbuf())) || stream.bad()) {
-    return fail_errno("cannot read the web configuration " + file.string());
+  const auto text = read_regular_file(file, kMaxFileSize);
+  if (!text) {
+    return std::unexpected(text.error().within("web configuration " + file.string()));
   }
-  return parse_web_config(text.str(), file);
+  return parse_web_config(*text, file);
 }
 
 }  // namespace tacho::config

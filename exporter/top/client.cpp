@@ -13,6 +13,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/utf8.h"
 #include "top/connect.h"
 
 namespace tacho::top {
@@ -43,7 +44,7 @@ std::string openssl_reason() {
                             ((flags & ERR_TXT_STRING) != 0 && *data != '\0' ? std::string(" (") + data + ")" : "");
     text += (text.empty() ? "" : "; ") + one;
   }
-  return text;
+  return printable(text);  // it quotes the server
 }
 
 std::string base64(const std::string& text) {
@@ -63,11 +64,14 @@ Headers headers_of(const Url& url) {
   return Headers(headers);
 }
 
-std::string read_all(BIO* bio) {
+Result<std::string> read_all(BIO* bio) {
   std::string body;
   std::array<char, kBuffer> part{};
   for (int count = 0; (count = BIO_read(bio, part.data(), static_cast<int>(part.size()))) > 0;) {
     body.append(part.data(), static_cast<std::size_t>(count));
+    if (body.size() > kLargestAnswer) {
+      return fail("the answer is larger than " + std::to_string(kLargestAnswer) + " bytes: is it a tacho?");
+    }
   }
   return body;
 }
@@ -199,7 +203,8 @@ Result<std::string> Client::get(const std::string& path_and_query) {
   if (!answer) {
     return fail(url_.text() + ": " + remedy(openssl_reason()));
   }
-  return read_all(answer.get());
+  auto body = read_all(answer.get());
+  return body ? body : std::unexpected(within(body.error()));
 }
 
 }  // namespace tacho::top

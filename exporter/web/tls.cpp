@@ -4,14 +4,18 @@
 #include <openssl/pem.h>
 
 #include <array>
-#include <cerrno>
 #include <string_view>
 #include <utility>
 
+#include "base/regular_file.h"
 #include "web/client_names.h"
 
 namespace tacho::web {
 namespace {
+
+constexpr std::size_t kMaxPem = std::size_t{1} << 20;
+/// Up to TLS 1.2, where the configuration names none: forward secrecy and authenticated encryption, as with Go.
+constexpr std::string_view kOlderSuites = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
 using config::ClientAuth;
 using config::Pem;
@@ -40,13 +44,18 @@ std::string place(const Pem& pem, const std::string& key) {
 }
 
 Result<Bio> open_pem(const Pem& pem, const std::string& where) {
-  Bio bio(pem.file.empty() ? BIO_new_mem_buf(pem.text.data(), static_cast<int>(pem.text.size()))
-                           : BIO_new_file(pem.file.c_str(), "r"));
-  if (!bio) {
-    const int code = errno;
-    ERR_clear_error();
-    return fail_errno("cannot read " + where, code);
+  if (pem.file.empty()) {
+    return Bio(BIO_new_mem_buf(pem.text.data(), static_cast<int>(pem.text.size())));
   }
+  const auto text = read_regular_file(pem.file, kMaxPem);
+  if (!text) {
+    return std::unexpected(text.error().within(where));
+  }
+  Bio bio(BIO_new(BIO_s_mem()));
+  if (!bio || BIO_write(bio.get(), text->data(), static_cast<int>(text->size())) < 0) {
+    return ssl_failure("cannot keep " + where);
+  }
+  BIO_set_mem_eof_return(bio.get(), 0);
   return bio;
 }
 
@@ -153,8 +162,11 @@ Result<void> choose_ciphers(SSL_CTX* context, const TlsServer& tls) {
     std::string& list = is_modern ? modern : older;
     list += (list.empty() ? "" : ":") + std::string(name);
   }
+  if (older.empty()) {
+    older = kOlderSuites;
+  }
   if ((!modern.empty() && SSL_CTX_set_ciphersuites(context, modern.c_str()) != 1) ||
-      (!older.empty() && SSL_CTX_set_cipher_list(context, older.c_str()) != 1)) {
+      SSL_CTX_set_cipher_list(context, older.c_str()) != 1) {
     return ssl_failure("cipher_suites: the TLS library offers none of them");
   }
   return {};

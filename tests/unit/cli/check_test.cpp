@@ -94,3 +94,12 @@ TEST_CASE("check looks at the web configuration too") {
   CHECK(result.out == config.path() + ": ok, 0 targets\n");
   CHECK(result.err.starts_with(bad.path() + ":1:1: error: "));
 }
+
+TEST_CASE("check reads the certificates that a web configuration names") {
+  const TemporaryFile web("web.yml",
+                          "tls_server_config: {cert_file: /nonexistent/a.crt, key_file: /nonexistent/a.key}\n");
+  const auto result = check({}, web.path());
+  CHECK(result.code == tacho::kExitUsage);
+  CHECK(result.out.empty());
+  CHECK(result.err.find("/nonexistent/a.crt") != std::string::npos);
+}

@@ -40,6 +40,9 @@ Owned<SSL_CTX> make_context(const TlsOptions& options) {
     SSL_CTX_set_min_proto_version(context.get(), options.version);
     SSL_CTX_set_max_proto_version(context.get(), options.version);
   }
+  if (!options.ciphers.empty()) {
+    REQUIRE(SSL_CTX_set_cipher_list(context.get(), options.ciphers.c_str()) == 1);
+  }
   return context;
 }
 

@@ -15,6 +15,7 @@ struct TlsOptions {
   std::string authority;             ///< PEM; the server's certificate must be signed by it
   std::optional<Identity> identity;  ///< shown to the server
   int version = 0;                   ///< TLS1_2_VERSION …; 0: the highest
+  std::string ciphers = {};          ///< up to TLS 1.2; empty: the library's
 };
 
 /// What came of a request over TLS.

@@ -118,6 +118,9 @@ TEST_CASE("What is wrong is said with its place") {
        "'Require' is none of NoClientCert"},
       {"tls_server_config: {cert_file: a, key_file: b, client_ca_file: c}", "client_ca_file without client_auth_type"},
       {"tls_server_config: {cert_file: a, key_file: b, client_allowed_sans: [x]}", "client_allowed_sans without"},
+      {"tls_server_config: {cert_file: a, key_file: b, client_auth_type: RequireAnyClientCert, client_allowed_sans: "
+       "[x]}",
+       "set client_auth_type to RequireAndVerifyClientCert"},
       {"tls_server_config: {cert_file: a, key_file: b, min_version: TLS1.2}", "'TLS1.2' is none of TLS10"},
       {"tls_server_config: {cert_file: a, key_file: b, min_version: TLS13, max_version: TLS12}",
        "is above max_version"},
@@ -208,6 +211,15 @@ TEST_CASE("promtool agrees on what is valid") {
   const auto file = dir.write("web.yml", text);
   INFO(text);
   CHECK(promtool_accepts(file) == read_web_config(file).has_value());
+}
+
+TEST_CASE("A web configuration that is no file, or no end, is refused at once") {
+  for (const char* const path : {"/dev/zero", "/dev/null", "/proc/self/fd", "/nonexistent/web.yml"}) {
+    INFO(path);
+    const auto read = config::read_web_config(path);
+    REQUIRE_FALSE(read);
+    CHECK(read.error().message.contains(path));
+  }
 }
 
 }  // namespace
