@@ -9,6 +9,7 @@
  */
 #include "socket_again.bpf.h"
 #include "socket_binding.bpf.h"
+#include "socket_calls.bpf.h"
 #include "socket_datagram.bpf.h"
 #include "socket_turns.bpf.h"
 
@@ -27,8 +28,12 @@ static __always_inline struct socket_state *watched_socket(struct sock *sk, cons
 	if (!st || st->generation != rules->generation ||
 	    st->owner != (st->owned_by_process ? current_tgid() : cgroup))
 		st = bind_by_task(sk, rules, cgroup, current_tgid(), TACHO_ROLE_NONE, direction);
-	if (st && st->role == TACHO_ROLE_NONE)
-		decide_role(sk, st, direction);
+	if (st && st->role <= TACHO_ROLE_LISTENER) {
+		if (st->role == TACHO_ROLE_NONE)
+			decide_role(sk, st, direction);
+		else
+			repair_role(sk, st);
+	}
 	return st;
 }
 
@@ -77,8 +82,12 @@ static __always_inline void account(struct socket_moments *m, struct socket_chai
  * send when it handed over the last segment, for a receive when it adjusted the receive space. Taking its
  * reading saves ours, which is the dearest part of a hook (23 ns), and does not charge the way through
  * loopback to the reply. Where nothing was transmitted (Nagle, cork, a full window), or where the reading is
- * still that of the data's arrival, it is not of this operation, and we read the clock.
+ * still that of the data's arrival, it is not of this operation, and we read the clock. Since Linux 6.19 a
+ * receive reads no clock.
  */
+/* Set before loading: a truth value. */
+const volatile __u32 receives_tell_time = 0;
+
 static __always_inline u64 operation_time(const struct socket_state *st, const struct tcp_sock *tp,
 					  u32 direction)
 {
@@ -87,7 +96,8 @@ static __always_inline u64 operation_time(const struct socket_state *st, const s
 	if (!tp)
 		return bpf_ktime_get_ns();
 	time = FIELD(tp, tcp_clock_cache);
-	if (direction == TACHO_SEND ? FIELD(tp, snd_nxt) == FIELD(tp, write_seq) : time != st->last_ready)
+	if (direction == TACHO_SEND ? FIELD(tp, snd_nxt) == FIELD(tp, write_seq)
+				    : receives_tell_time && time != st->last_ready)
 		return time;
 	return bpf_ktime_get_ns();
 }
@@ -122,16 +132,16 @@ static __always_inline void on_operation(struct sock *sk, int bytes, u32 directi
 		if (st->http2 && http2_operation(st, sk, shard, now, bytes, direction))
 			break;
 		if (direction == TACHO_SEND)
-			server_sent(st, shard, now);
+			server_sent(st, shard, sk, tp, now, bytes);
 		else
-			server_received(st, shard, tp, now, bytes);
+			server_received(st, shard, sk, tp, now, bytes);
 		break;
 	case TACHO_ROLE_CLIENT:
 	case TACHO_ROLE_DATAGRAM_CLIENT:
 		if (direction == TACHO_SEND)
-			client_sent(st, tp, now);
+			client_sent(st, sk, tp, now, bytes);
 		else
-			client_received(st, tp, now);
+			client_received(st, sk, tp, now, bytes);
 		break;
 	case TACHO_ROLE_DATAGRAM_SERVER:
 		if (direction == TACHO_SEND)
@@ -164,16 +174,16 @@ static __always_inline void on_data_ready(struct sock *sk)
 		st = bind_unseen(sk);
 	if (!st)
 		return;
-	if (st->role == TACHO_ROLE_LISTENER) {
+	if (st->role == TACHO_ROLE_LISTENER && !repair_role(sk, st)) {
 		if (is_unix(sk))
 			expect_unix_connection(sk, st);
 		return;
 	}
+	if (is_unix(sk) && !FIELD(sk, sk_receive_queue.qlen))
+		return; /* The reader was faster than this hook. */
 	tp = tcp_sock_of(sk);
 	now = tp ? FIELD(tp, tcp_clock_cache) : bpf_ktime_get_ns();
-	if (!st->arrival)
-		st->arrival = now;
-	st->last_ready = now;
+	data_arrived(st, tp, now);
 	if (may_become_datagram_server(sk, st))
 		datagram_arrived(sk, now);
 	/*
@@ -181,7 +191,7 @@ static __always_inline void on_data_ready(struct sock *sk)
 	 * request: then the socket's write position has moved since the request was read. The end of the
 	 * stream is no data.
 	 */
-	if (st->turn_read && tp && FIELD(tp, write_seq) == st->write_seq &&
+	if (is_open(st) && tp && FIELD(tp, write_seq) == st->write_seq &&
 	    !(FIELD(sk, sk_shutdown) & RCV_SHUTDOWN))
 		st->overlap = true;
 }
@@ -234,7 +244,7 @@ static __always_inline void on_state_change(struct sock *sk, int old_state, int 
 			connect_connection(sk, st);
 		count_opened(st);
 	} else if (new_state != TCP_CLOSE_WAIT && new_state != TCP_SYN_RECV) {
-		count_closed(st, sk);
+		connection_ended(st, sk);
 	}
 }
 

@@ -43,18 +43,23 @@ struct socket_moments {
 /* One shard of a target's block (lib/accumulate.bpf.h). */
 struct socket_shard {
 	struct socket_moments moments[TACHO_DIRECTIONS];
-	struct duration_histogram queue; /* its count is that of turns opened */
+	struct duration_histogram queue;
+	struct duration_histogram receive; /* only of requests that came in more than one piece */
 	struct duration_histogram service;
 	struct fine_histogram duration; /* its count is that of requests answered */
 	struct duration_histogram reply;
 	struct duration_histogram accept_wait;
+	__u64 opened; /* turns: answered, dismissed and unanswered ones are what is no more in flight */
 	__u64 unanswered;
-	__u64 handshakes;	     /* turns of TLS handshakes, which are in none of the histograms */
-	__u64 dismissed;	     /* turns opened that were no requests after all */
-	__u64 overlapped_turns;	     /* data was waiting unread when the reply went out */
-	__u64 sampled_turns;	     /* that were looked at for several requests in one read */
-	__u64 repeated_turns;	     /* of these, with more than one */
-	__u64 connections_opened[2]; /* server, client */
+	__u64 oneway;		       /* messages that the server did not answer before more came */
+	__u64 handshakes;	       /* turns of TLS handshakes, which are in none of the histograms */
+	__u64 dismissed;	       /* turns opened that were no requests after all */
+	__u64 overlapped_turns;	       /* data was waiting unread when the reply went out */
+	__u64 sampled_turns;	       /* that were looked at for several requests in one read */
+	__u64 repeated_turns;	       /* of these, with more than one */
+	__u64 multiplexed_connections; /* on which several requests at a time were seen, or are to be expected
+					*/
+	__u64 connections_opened[2];   /* server, client */
 	__u64 connections_closed[2];
 };
 

@@ -140,8 +140,22 @@ static __always_inline void accept_connection(struct sock *sk, struct socket_sta
 	st->role = TACHO_ROLE_SERVER;
 	st->established = bpf_ktime_get_ns();
 	st->http2 = http2_wish(&st->target);
+	begin_arrivals(st, tcp_sock_of(sk));
 	if (!port_is_wanted(&st->target, FIELD(sk, __sk_common.skc_num)))
 		st->role = TACHO_ROLE_IGNORED;
+}
+
+/*
+ * A connection's socket begins as a copy of the listening one. If it still is one, its state changes were
+ * kept from us, or it does something before it is established (TCP Fast Open).
+ */
+static __always_inline bool repair_role(struct sock *sk, struct socket_state *st)
+{
+	if (FIELD(sk, __sk_common.skc_state) == TCP_LISTEN || is_unix(sk) || is_subflow(sk))
+		return false;
+	accept_connection(sk, st);
+	count_opened(st);
+	return true;
 }
 
 static __always_inline void take_role(struct sock *sk, struct socket_state *st, u8 role)
@@ -193,10 +207,12 @@ static __always_inline struct socket_state *bind_by_task(struct sock *sk, const 
 		fresh = st->role == TACHO_ROLE_NONE;
 	}
 	if (fresh || st->target.index != target.index || st->target.epoch != target.epoch) {
-		if (fresh)
+		if (fresh) {
 			st->role = role != TACHO_ROLE_NONE ? role : guess_role(sk, direction);
-		else
+			begin_arrivals(st, tcp_sock_of(sk));
+		} else {
 			count_closed(st, sk);
+		}
 		if (st->role == TACHO_ROLE_IGNORED)
 			st->role = guess_role(sk, direction);
 		st->target = target;

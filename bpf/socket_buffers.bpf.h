@@ -86,3 +86,17 @@ static __always_inline const void *first_buffer(u64 *bytes)
 		*bytes = part[1];
 	return (const void *)part[0];
 }
+
+/* Room for the beginning of a buffer. */
+#define SAMPLE_BYTES 512
+
+struct sample {
+	u8 bytes[SAMPLE_BYTES];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct sample);
+} call_sample SEC(".maps");

@@ -138,6 +138,7 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sha
 	request = &ds->requests[fetch_add_u32(&ds->received, 1) % DATAGRAM_SLOTS];
 	request->arrival = arrival;
 	request->read = now;
+	add(&shard->opened, 1);
 	observe(&shard->queue, elapsed(arrival, now));
 }
 

@@ -6,76 +6,83 @@
  * 8446, 5.1): the ClientHello. The turns that belong to its handshake begin with a handshake or
  * change_cipher_spec record, or, from a TLS 1.3 client that leaves the latter out, are the one that follows
  * the hello. Such a turn is a request all the same if it brings more than the client's last flight can be
- * long: then the first request came along. Only the first two bytes that a server reads in the first turns of
- * a connection are looked at, in the buffer of the system call that reads them; io_uring's is not found, and
- * its handshakes count as requests.
+ * long: then the first request came along. A proxy may say first whom it speaks for (socket_proxy.bpf.h).
+ *
+ * Neither is TLS' goodbye a request (close_notify, RFC 8446, 6.1). TLS 1.2 shows its type. Under TLS 1.3 it
+ * looks like data of two bytes: whether it was one is known when the connection goes on, or ends.
+ *
+ * Only the first bytes of a record are looked at, where a server reads in the first turns of a connection,
+ * and later on where a turn begins with a read that is as short as a goodbye; in the buffer of the system
+ * call that reads them. io_uring's is not found, and its handshakes count as requests.
  */
 #pragma once
 
 #include "socket_buffers.bpf.h"
+#include "socket_proxy.bpf.h"
 #include "socket_state.bpf.h"
 
 /* A handshake may follow a plain exchange (PostgreSQL's SSLRequest, STARTTLS). */
 #define TLS_TURNS 6
+#define TLS_RECORD_HEADER 5
 #define CHANGE_CIPHER_SPEC_BYTES 6
 /* change_cipher_spec (6) and Finished with SHA-384 under TLS 1.3 (5 + 4 + 48 + 1 + 16), rounded up. */
 #define LAST_FLIGHT_BYTES 96
+/* Finished alone: 40 bytes and more in TLS 1.2, 58 in TLS 1.3. */
+#define LAST_FLIGHT_LEAST 40
 /* close_notify: 24 bytes in TLS 1.3, 31 with AES-GCM in TLS 1.2, more with a MAC and padding. */
-#define CLOSE_NOTIFY_BYTES 64
+#define CLOSE_NOTIFY_BYTES 96
+/* Its record in TLS 1.3: two bytes, the type, and a tag of 16, or of 8 (AES-CCM-8). */
+#define SHORT_RECORD 19
+#define SHORT_RECORD_CCM_8 11
 
 enum tls_state {
 	TLS_NONE,
-	TLS_HELLO,     /* the open turn, or the one before, brought a ClientHello */
-	TLS_FLIGHT,    /* TLS 1.3: the open turn is the client's last flight, if it stays short */
-	TLS_FINAL,     /* TLS 1.2: the open turn is the client's last flight */
 	TLS_CONNECTED, /* requests from here on */
+	/* In all other states the open turn may turn out to be no request. */
+	TLS_PROXIED, /* the open turn began with the header of a proxy */
+	TLS_HELLO,   /* the open turn, or the one before, brought a ClientHello */
+	TLS_FLIGHT,  /* TLS 1.3: the open turn is the client's last flight, if it stays short */
+	TLS_FINAL,   /* TLS 1.2: the open turn is the client's last flight */
+	TLS_ALERT,   /* the open turn began with an alert */
+	TLS_SHORT,   /* TLS 1.3: the open turn began with a record of the length of an alert */
+	TLS_HELD,    /* such a turn was answered alike: a goodbye if the connection ends now */
 };
 
-enum { TLS_CHANGE_CIPHER_SPEC = 20, TLS_HANDSHAKE = 22, TLS_APPLICATION_DATA = 23 };
+enum { TLS_CHANGE_CIPHER_SPEC = 20, TLS_ALERT_RECORD = 21, TLS_HANDSHAKE = 22, TLS_APPLICATION_DATA = 23 };
 
 /*
- * The type of the record that the running call has read the beginning of; 0 if it does not look like one.
- * A global function: the verifier works through it once a program, not on every path that comes here.
+ * The type of the record that begins at `offset` in what the running call has read; 0 if it does not look
+ * like one. A global function: the verifier works through it once a program, not on every path that comes
+ * here.
  */
-__noinline u32 record_type(void)
+__noinline u32 record_type(u32 offset)
 {
 	const void *buffer = first_buffer(NULL);
 	u8 record[2] = {};
 
-	if (!buffer || bpf_probe_read_user(record, sizeof(record), buffer) || record[1] != 3)
+	if (!buffer || bpf_probe_read_user(record, sizeof(record), buffer + offset) || record[1] != 3)
 		return 0;
 	return record[0];
 }
 
-/* A turn begins: does it look like one of a handshake? */
-static __always_inline void begin_handshake_turn(struct socket_state *st)
-{
-	u8 before = st->tls;
-	u8 type;
-
-	if (before == TLS_CONNECTED)
-		return;
-	st->tls = TLS_NONE;
-	if (st->turns >= TLS_TURNS)
-		return;
-	st->turns++;
-	type = record_type();
-	if (type == TLS_HANDSHAKE)
-		st->tls = before == TLS_HELLO ? TLS_FINAL : TLS_HELLO;
-	else if (before == TLS_HELLO && (type == TLS_CHANGE_CIPHER_SPEC || type == TLS_APPLICATION_DATA))
-		st->tls = TLS_FLIGHT;
-}
-
 /*
- * More is read in a turn: a second ClientHello (HelloRetryRequest) comes right behind change_cipher_spec.
- * Only there does a record begin for sure; elsewhere what is read may be the inside of one, where any bytes
- * can stand.
+ * What a turn is that begins with a read as short as a goodbye: enum tls_state, TLS_NONE if its bytes are not
+ * found. A global function, too.
  */
-static __always_inline void continue_handshake_turn(struct socket_state *st)
+__noinline u32 short_turn(u32 bytes)
 {
-	if (st->tls == TLS_FLIGHT && st->turn_bytes == CHANGE_CIPHER_SPEC_BYTES &&
-	    record_type() == TLS_HANDSHAKE)
-		st->tls = TLS_HELLO;
+	const void *buffer = first_buffer(NULL);
+	u8 record[TLS_RECORD_HEADER] = {};
+	u32 length;
+
+	if (!buffer || bpf_probe_read_user(record, sizeof(record), buffer))
+		return TLS_NONE;
+	if (record[0] == TLS_ALERT_RECORD)
+		return TLS_ALERT;
+	length = (u32)record[3] << 8 | record[4];
+	if (record[0] == TLS_APPLICATION_DATA && (length == SHORT_RECORD || length == SHORT_RECORD_CCM_8))
+		return TLS_SHORT;
+	return TLS_CONNECTED;
 }
 
 static __always_inline bool in_handshake(const struct socket_state *st)
@@ -83,20 +90,104 @@ static __always_inline bool in_handshake(const struct socket_state *st)
 	return st->tls == TLS_HELLO || st->tls == TLS_FLIGHT || st->tls == TLS_FINAL;
 }
 
-/* The open turn is answered: was it only handshake? */
-static __always_inline bool end_handshake_turn(struct socket_state *st)
+static __always_inline bool speaks_tls(const struct socket_state *st)
 {
-	bool is_long = st->tls == TLS_FLIGHT && st->turn_bytes > LAST_FLIGHT_BYTES;
-
-	if (st->tls != TLS_HELLO)
-		st->tls = TLS_CONNECTED;
-	return !is_long;
+	return st->tls == TLS_CONNECTED || st->tls >= TLS_ALERT;
 }
 
-/* A connection ends with the turn open: was it only the goodbye of TLS? */
-static __always_inline bool is_close_notify(const struct socket_state *st)
+static __always_inline u8 connected_turn(u32 bytes)
 {
-	return st->tls == TLS_CONNECTED && st->turn_bytes <= CLOSE_NOTIFY_BYTES;
+	u32 kind;
+
+	if (bytes > CLOSE_NOTIFY_BYTES)
+		return TLS_CONNECTED;
+	kind = short_turn(bytes);
+	/* Its length alone has to tell. */
+	return kind == TLS_NONE ? TLS_SHORT : kind;
+}
+
+/* A turn begins: does it look like one of a handshake, or like a goodbye? */
+static __always_inline void begin_handshake_turn(struct socket_state *st, u32 bytes)
+{
+	u8 before = st->tls;
+	u32 type, proxy;
+
+	if (speaks_tls(st)) {
+		st->tls = connected_turn(bytes);
+		return;
+	}
+	st->tls = TLS_NONE;
+	if (st->turns >= TLS_TURNS)
+		return;
+	type = record_type(0);
+	if (!type && !st->turns) {
+		proxy = proxy_header(bytes);
+		if (proxy && proxy < bytes)
+			type = record_type(proxy);
+		else if (proxy)
+			st->tls = TLS_PROXIED;
+	}
+	st->turns++;
+	if (type == TLS_HANDSHAKE)
+		st->tls = before == TLS_HELLO ? TLS_FINAL : TLS_HELLO;
+	else if (before == TLS_HELLO && (type == TLS_CHANGE_CIPHER_SPEC || type == TLS_APPLICATION_DATA))
+		st->tls = TLS_FLIGHT;
+	else if (type == TLS_APPLICATION_DATA || type == TLS_ALERT_RECORD)
+		/* A connection that is older than tacho. */
+		st->tls = connected_turn(bytes);
+}
+
+/*
+ * More is read in a turn: a second ClientHello (HelloRetryRequest) comes right behind change_cipher_spec, the
+ * first one behind a proxy's header. Only there does a record begin for sure; elsewhere what is read may be
+ * the inside of one, where any bytes can stand.
+ */
+static __always_inline void continue_handshake_turn(struct socket_state *st)
+{
+	if (st->tls == TLS_PROXIED || (st->tls == TLS_FLIGHT && st->turn_bytes == CHANGE_CIPHER_SPEC_BYTES)) {
+		if (record_type(0) == TLS_HANDSHAKE)
+			st->tls = TLS_HELLO;
+	}
+}
+
+/* Has the open turn brought all of the client's last flight, which not every server answers? */
+static __always_inline bool is_whole_flight(const struct socket_state *st)
+{
+	return st->tls == TLS_FLIGHT && st->turn_bytes >= LAST_FLIGHT_LEAST &&
+	       st->turn_bytes <= LAST_FLIGHT_BYTES;
+}
+
+/* What came is no part of the handshake any more. */
+static __always_inline void end_handshake(struct socket_state *st)
+{
+	st->tls = TLS_CONNECTED;
+}
+
+/* The open turn is answered by a send of so many bytes: was it a request, after all? */
+static __always_inline bool end_special_turn(struct socket_state *st, u32 bytes)
+{
+	switch (st->tls) {
+	case TLS_HELLO:
+		return false;
+	case TLS_FLIGHT:
+		st->tls = TLS_CONNECTED;
+		return st->turn_bytes > LAST_FLIGHT_BYTES;
+	case TLS_FINAL:
+		st->tls = TLS_CONNECTED;
+		return false;
+	case TLS_ALERT:
+		st->tls = TLS_CONNECTED;
+		return st->turn_bytes > CLOSE_NOTIFY_BYTES;
+	case TLS_SHORT:
+		/* A goodbye is answered by one, which is as long. */
+		st->tls = st->turn_bytes == bytes && bytes <= CLOSE_NOTIFY_BYTES ? TLS_HELD : TLS_CONNECTED;
+		return st->tls != TLS_HELD;
+	case TLS_PROXIED:
+		st->tls = TLS_NONE;
+		return true;
+	default:
+		return true;
+	}
 }
 
 /*
@@ -108,10 +199,10 @@ static __always_inline bool answers_handshake(struct socket_state *st)
 {
 	u8 type;
 
-	if (st->tls == TLS_CONNECTED || st->turns >= TLS_TURNS)
+	if (speaks_tls(st) || st->turns >= TLS_TURNS)
 		return false;
 	st->turns++;
-	type = record_type();
+	type = record_type(0);
 	if (type == TLS_HANDSHAKE || (type == TLS_CHANGE_CIPHER_SPEC && st->tls == TLS_HELLO)) {
 		st->tls = TLS_HELLO;
 		return true;

@@ -207,6 +207,7 @@ static __always_inline bool http2_frame(struct http2_walk *walk, struct http2_cu
 		stream->arrival = walk->arrival;
 		stream->read = walk->now;
 		stream->id = id;
+		add(&walk->shard->opened, 1);
 		observe(&walk->shard->queue, elapsed(walk->arrival, walk->now));
 	}
 	return true;

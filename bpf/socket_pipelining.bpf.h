@@ -12,19 +12,6 @@
 #include "socket_handshake.bpf.h"
 #include "socket_http2.bpf.h"
 
-#define SAMPLE_BYTES 512
-
-struct sample {
-	u8 bytes[SAMPLE_BYTES];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct sample);
-} pipelining_sample SEC(".maps");
-
 static __always_inline u32 word_at(const struct sample *sample, u32 offset)
 {
 	const u8 *b = &sample->bytes[offset];
@@ -50,7 +37,7 @@ __noinline u32 begins_again(u64 buffer, u32 bytes)
 	u32 zero = 0, head, word;
 	u64 length = bytes;
 
-	sample = bpf_map_lookup_elem(&pipelining_sample, &zero);
+	sample = bpf_map_lookup_elem(&call_sample, &zero);
 	if (!sample || bytes < 12)
 		return false;
 	/* Kept in one register: verifiers up to 6.1 forget the bound of a copy. */

@@ -21,32 +21,51 @@ struct socket_state {
 	 * the network, mostly not on the server's: what both touch stands here, so that one line travels and
 	 * not two.
 	 */
-	u64 arrival;	/* when the oldest unread data came; 0: none known */
-	u64 last_ready; /* when data came last */
-	u64 turn_read;	/* first read of the open turn; 0: no turn is open */
-	u64 owner;	/* cgroup id or thread group that `target` was found by */
+	u64 arrival;	 /* server: of the last data that was waited for, see socket_arrival.bpf.h; else
+			    when the oldest unread data came. 0: none known */
+	u64 last_ready;	 /* when data came last */
+	u32 arrival_seq; /* TCP server: where in the stream the data of `arrival` begins */
+	u32 ready_seq;	 /* TCP server: up to where data has come, as far as hooks have told */
+	/*
+	 * The number of the turn that began last, and of the one that ended last: open while they differ.
+	 * Only reads change the one and only sends (or the connection's end) the other, so that a send's hook
+	 * on one CPU and a read's on another one lose nothing.
+	 */
+	u32 turn;
+	u32 ended;
+	u32 write_seq; /* server: when the open turn began; client: up to where calls are answered */
 	struct target_ref target;
-	u32 generation; /* of the look-up maps when it was found */
-	u32 write_seq;	/* server: when the open turn began; client: up to where calls are answered */
 	u8 role;
-	bool owned_by_process;
-	bool counted;	   /* in connections_opened */
 	bool overlap;	   /* data came while a turn was open, before any of its reply was sent */
 	bool call_open;	   /* client: something was sent and nothing came back yet */
 	bool many;	   /* speaks a protocol that carries many requests at a time (HTTP/2) */
+	bool left;	   /* not TCP: the last read left data behind */
 	bool close_unseen; /* no hook tells its end (unix sockets) */
-	u8 tls;		   /* enum tls_state */
-	u8 http2;	   /* enum http2_follow */
 	/* From here on only the server's CPU as a rule. */
-	u64 turn_arrival; /* of the open turn */
+	u8 tls;	  /* enum tls_state */
+	u8 http2; /* enum http2_follow */
+	bool owned_by_process;
+	bool counted;	  /* in connections_opened */
+	bool multiplexed; /* in multiplexed_connections */
+	u8 turns;	  /* up to TLS_TURNS */
+	u8 sampler;	  /* turns, modulo 256 */
+	u32 generation;	  /* of the look-up maps when it was found */
+	u64 owner;	  /* cgroup id or thread group that `target` was found by */
+	/* Of the open turn. */
+	u64 first_arrival;
+	u64 turn_arrival; /* of the last data that the server had to wait for */
+	u64 turn_read;	  /* when that was read */
+	u32 turn_bytes;
+	u32 busy; /* TCP's clock of having something to send, see socket_first_byte.bpf.h */
+	/* Of an earlier turn, while the hook of the send that answers it is late. */
+	u32 late_turn;
+	u64 late_arrival;
+	u64 late_read; /* last read; 0: none is late */
 	u64 last_read;
 	u64 first_reply; /* of the turn before; 0: none */
 	u64 last_send;
 	u64 established; /* accepted and not yet handled by the server; 0 afterwards */
 	u32 peer;	 /* client: dependency slot */
-	u32 turn_bytes;	 /* of the open turn */
-	u8 turns;	 /* up to TLS_TURNS */
-	u8 sampler;	 /* turns, modulo 256 */
 	u32 notes[SOCKET_EVENTS];
 };
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Turns on server sockets, calls on client sockets, and the life of connections. */
+/* Turns on server sockets, and the life of connections. */
 #pragma once
 
+#include "socket_alpn.bpf.h"
+#include "socket_arrival.bpf.h"
+#include "socket_first_byte.bpf.h"
 #include "socket_handshake.bpf.h"
 #include "socket_http2.bpf.h"
 #include "socket_peers.bpf.h"
@@ -21,7 +24,12 @@ static __always_inline bool has_connections(const struct socket_state *st)
 /* Turns that are counted only when they are answered, since they may turn out to be none or never end. */
 static __always_inline bool is_counted_late(const struct socket_state *st)
 {
-	return st->close_unseen || in_handshake(st);
+	return st->close_unseen || st->tls > TLS_CONNECTED;
+}
+
+static __always_inline bool is_open(const struct socket_state *st)
+{
+	return st->turn != st->ended;
 }
 
 static __always_inline void count_opened(struct socket_state *st)
@@ -50,110 +58,227 @@ static __always_inline void finish_reply(struct socket_state *st, struct socket_
 		observe(&shard->reply, elapsed(first, st->last_send));
 }
 
-/* The connection is over, or is handed to another target. */
-static __always_inline void count_closed(struct socket_state *st, struct sock *sk)
+/* Something was sent in the open turn: if no hook has ended the turn, that of the send is under way. */
+static __always_inline bool is_being_answered(const struct socket_state *st, const struct tcp_sock *tp)
+{
+	return tp && FIELD(tp, write_seq) != st->write_seq;
+}
+
+static __always_inline void count_end(struct socket_state *st, struct sock *sk, bool handed_over)
 {
 	struct socket_shard *shared = get_shared_shard(&st->target);
+	bool open = is_open(st) && (handed_over || !is_being_answered(st, tcp_sock_of(sk)));
 
 	if (shared) {
-		finish_reply(st, shared, true);
-		if (st->turn_read && !is_counted_late(st)) {
-			if (is_close_notify(st))
-				add_atomic(&shared->dismissed, 1);
-			else
-				add_atomic(&shared->unanswered, 1);
-		}
+		if (st->tls != TLS_HELD)
+			finish_reply(st, shared, true);
+		if (open && !is_counted_late(st))
+			add_atomic(&shared->unanswered, 1);
 		http2_closed(st, sk, shared);
 		if (st->counted)
 			add_atomic(&shared->connections_closed[role_index(st)], 1);
 	}
 	st->first_reply = 0;
-	st->turn_read = 0;
 	st->counted = false;
+	if (open)
+		st->ended = st->turn;
+}
+
+/* The connection is handed to another target. */
+static __always_inline void count_closed(struct socket_state *st, struct sock *sk)
+{
+	count_end(st, sk, true);
+}
+
+/*
+ * The connection is over. A reset may come while a send is under way whose hook has still to run: that one
+ * will end the turn.
+ */
+static __always_inline void connection_ended(struct socket_state *st, struct sock *sk)
+{
+	count_end(st, sk, false);
+}
+
+/* After its end a connection can still be read from, what then comes gets no reply. */
+static __always_inline bool can_answer(struct sock *sk)
+{
+	u8 state = FIELD(sk, __sk_common.skc_state);
+
+	return state == TCP_ESTABLISHED || state == TCP_CLOSE_WAIT || state == TCP_SYN_RECV;
+}
+
+/* The turn is answered, beginning at `first`. */
+static __always_inline void observe_turn(struct socket_state *st, struct socket_shard *shard, u64 first)
+{
+	u64 received = elapsed(st->first_arrival, st->turn_arrival);
+
+	st->first_reply = first;
+	observe(&shard->queue, elapsed(st->turn_arrival, st->turn_read));
+	observe(&shard->service, elapsed(st->last_read, first));
+	observe(&shard->duration, elapsed(st->turn_arrival, first));
+	if (received)
+		observe(&shard->receive, received);
+}
+
+/* It was answered as a goodbye would be, but the connection goes on. */
+static __always_inline void observe_held_turn(struct socket_state *st, struct socket_shard *shard)
+{
+	add(&shard->opened, 1);
+	observe_turn(st, shard, st->first_reply);
 }
 
 static __always_inline void open_turn(struct socket_state *st, struct socket_shard *shard,
 				      const struct tcp_sock *tp, u64 arrival, u64 now, u32 bytes)
 {
-	finish_reply(st, shard, false);
 	/* Data that came together with the request before was timed when that was read. */
 	if (!arrival)
 		arrival = st->last_ready ? st->last_ready : now;
+	st->first_arrival = arrival;
 	st->turn_arrival = arrival;
 	st->turn_read = now;
 	st->turn_bytes = 0;
 	st->write_seq = tp ? FIELD(tp, write_seq) : 0;
-	begin_handshake_turn(st);
+	st->busy = tp ? busy_before(tp) : 0;
+	begin_handshake_turn(st, bytes);
+	st->turn++;
 	sample_turn(st, shard, bytes);
 	if (!is_counted_late(st))
-		observe(&shard->queue, elapsed(arrival, now));
+		add(&shard->opened, 1);
 	if (st->established) {
 		observe(&shard->accept_wait, elapsed(st->established, now));
 		st->established = 0;
 	}
 }
 
-static __always_inline void server_received(struct socket_state *st, struct socket_shard *shard,
-					    const struct tcp_sock *tp, u64 now, u32 bytes)
-{
-	u64 arrival = st->arrival;
+/*
+ * A pause that only a client makes that has said all it had to say. Shorter ones are made by requests on
+ * their way, too: a lost segment of theirs comes again after 200 ms and more.
+ */
+#define ONE_WAY_PAUSE_NS 500000000ULL
 
-	st->arrival = 0;
-	st->last_read = now;
+/*
+ * More was read in an open turn: does another one begin with it? One does where the reply to the open one is
+ * being sent, by another thread, whose hook is still to run. Then that turn is kept for that hook. And one
+ * does where nothing came for long after all had been read, and nothing was sent: what was read then was a
+ * message that gets no reply. All else is more of the same request.
+ */
+static __always_inline bool begins_another(struct socket_state *st, struct socket_shard *shard,
+					   const struct tcp_sock *tp, u64 arrival, u64 last_read)
+{
+	if (is_being_answered(st, tp)) {
+		if (st->late_read || is_counted_late(st))
+			return false;
+		st->late_turn = st->turn;
+		st->late_arrival = st->turn_arrival;
+		st->late_read = last_read;
+		return true;
+	}
+	if (!arrival || arrival == st->turn_arrival)
+		return false;
+	if (is_whole_flight(st)) {
+		end_handshake(st);
+		return true;
+	}
+	if (elapsed(last_read, arrival) < ONE_WAY_PAUSE_NS)
+		return false;
+	if (st->tls <= TLS_CONNECTED) {
+		add(&shard->oneway, 1);
+		if (!is_counted_late(st))
+			add(&shard->dismissed, 1);
+	}
+	return true;
+}
+
+static __always_inline void server_received(struct socket_state *st, struct socket_shard *shard,
+					    struct sock *sk, const struct tcp_sock *tp, u64 now, u32 bytes)
+{
+	u64 arrival = awaited_arrival(st, sk, tp, now);
+	u64 last_read = st->last_read;
+
 	st->overlap = false;
-	if (!st->turn_read)
-		open_turn(st, shard, tp, arrival, now, bytes);
-	else
+	if (is_open(st) && !begins_another(st, shard, tp, arrival, last_read)) {
+		if (arrival && arrival != st->turn_arrival) {
+			st->turn_arrival = arrival;
+			st->turn_read = now;
+		}
 		continue_handshake_turn(st);
+	} else if (can_answer(sk)) {
+		if (st->tls == TLS_HELD)
+			observe_held_turn(st, shard);
+		finish_reply(st, shard, false);
+		open_turn(st, shard, tp, arrival, now, bytes);
+	} else {
+		return;
+	}
+	st->last_read = now;
 	st->turn_bytes += bytes;
 }
 
-static __always_inline void server_sent(struct socket_state *st, struct socket_shard *shard, u64 now)
+/*
+ * Had the send begun before the open turn did? Its bytes are the last ones before the write position, unless
+ * kernel TLS holds them back.
+ */
+static __always_inline bool is_late_send(const struct socket_state *st, struct sock *sk,
+					 const struct tcp_sock *tp, u32 bytes)
 {
-	u64 read = st->turn_read;
+	if (!tp || (s32)(FIELD(tp, write_seq) - bytes - st->write_seq) >= 0)
+		return false;
+	return !BPF_CORE_READ((struct inet_connection_sock *)sk, icsk_ulp_ops);
+}
 
-	st->last_send = now;
+/* The hook of the send that has answered an earlier turn has come at last, or was kept from us. */
+static __always_inline void observe_late_turn(struct socket_state *st, struct socket_shard *shard, u32 turn,
+					      u64 now)
+{
+	u64 read = st->late_read;
+
 	if (!read)
 		return;
-	st->turn_read = 0;
+	st->late_read = 0;
+	if (st->late_turn == turn)
+		return;
+	observe(&shard->queue, elapsed(st->late_arrival, read));
+	observe(&shard->service, elapsed(read, now));
+	observe(&shard->duration, elapsed(st->late_arrival, now));
+}
+
+static __always_inline void server_sent(struct socket_state *st, struct socket_shard *shard, struct sock *sk,
+					const struct tcp_sock *tp, u64 now, u32 bytes)
+{
+	u32 turn = st->turn;
+	u64 first;
+
+	st->last_send = now;
+	if (st->tls == TLS_HELLO)
+		watch_protocol(st, bytes);
+	if (turn == st->ended)
+		return;
+	if (is_late_send(st, sk, tp, bytes)) {
+		observe_late_turn(st, shard, 0, now);
+		return;
+	}
+	first = first_byte_time(st, tp, now, bytes);
+	st->ended = turn;
+	if (st->late_read)
+		observe_late_turn(st, shard, turn, now);
 	if (is_counted_late(st)) {
-		if (in_handshake(st) && end_handshake_turn(st)) {
-			add(&shard->handshakes, 1);
+		bool handshake = in_handshake(st);
+
+		if (!end_special_turn(st, bytes)) {
+			if (handshake)
+				add(&shard->handshakes, 1);
+			else if (st->tls == TLS_HELD)
+				st->first_reply = first;
 			return;
 		}
-		observe(&shard->queue, elapsed(st->turn_arrival, read));
+		add(&shard->opened, 1);
 	}
-	st->first_reply = now;
-	observe(&shard->service, elapsed(st->last_read, now));
-	observe(&shard->duration, elapsed(st->turn_arrival, now));
+	observe_turn(st, shard, first);
 	if (st->overlap || st->many) {
 		add(&shard->overlapped_turns, 1);
 		st->overlap = false;
+		if (!st->multiplexed)
+			add(&shard->multiplexed_connections, 1);
+		st->multiplexed = true;
 	}
-}
-
-static __always_inline void client_sent(struct socket_state *st, const struct tcp_sock *tp, u64 now)
-{
-	st->last_send = now;
-	/* Another thread may have read the answer before this hook of the send has run. */
-	if (!tp || FIELD(tp, write_seq) != st->write_seq)
-		st->call_open = true;
-}
-
-static __always_inline void client_received(struct socket_state *st, const struct tcp_sock *tp, u64 now)
-{
-	u64 back = st->arrival ? st->arrival : now;
-	struct dependency *dependency;
-
-	st->arrival = 0;
-	if (!st->call_open && (!tp || FIELD(tp, write_seq) == st->write_seq))
-		return;
-	st->call_open = false;
-	if (tp)
-		st->write_seq = FIELD(tp, write_seq);
-	if (tp && answers_handshake(st))
-		return;
-	dependency = get_dependency(&st->target, st->peer);
-	if (dependency)
-		observe_atomic(&dependency->duration, elapsed(st->last_send, back));
 }

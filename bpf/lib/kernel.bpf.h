@@ -14,6 +14,7 @@ typedef __u8 u8;
 typedef __u16 u16;
 typedef __u32 u32;
 typedef __u64 u64;
+typedef __s32 s32;
 typedef __s64 s64;
 
 /* Makes bpf_tracing.h use the kernel's names of registers. */
@@ -98,10 +99,21 @@ struct inet_sock {
 	__be16 inet_sport;
 };
 
+struct tcp_ulp_ops;
+
+struct inet_connection_sock {
+	const struct tcp_ulp_ops *icsk_ulp_ops;
+};
+
 struct tcp_sock {
+	u32 copied_seq;
+	u32 rcv_nxt;
 	u32 write_seq;
 	u32 snd_nxt;
 	u64 tcp_clock_cache;
+	u32 chrono_start;
+	u32 chrono_stat[3];
+	u8 chrono_type : 2;
 	bool is_mptcp; /* only with CONFIG_MPTCP */
 };
 
@@ -272,6 +284,7 @@ enum {
 	MSG_PEEK = 0x2,
 	MSG_ERRQUEUE = 0x2000,
 	RCV_SHUTDOWN = 1,
+	SEND_SHUTDOWN = 2,
 	TASK_INTERRUPTIBLE = 1,
 	TASK_DEAD = 0x80,
 	TASK_WAKING = 0x200,

@@ -39,6 +39,7 @@ struct ConditionCounters {
     std::uint64_t overlapped = 0;  ///< turns in which more data came before the reply
     std::uint64_t sampled = 0;     ///< turns looked at for several requests in one read
     std::uint64_t repeated = 0;    ///< of these, with more than one
+    std::uint64_t one_way = 0;     ///< messages without a reply
   };
   struct Polls {
     std::uint64_t calls = 0;

@@ -4,9 +4,13 @@
 #include <bpf/socket.skel.h>
 #include <bpf/socket_basic.skel.h>
 #include <spdlog/spdlog.h>
+#include <sys/utsname.h>
 
 #include <algorithm>
 #include <array>
+#include <ctime>
+#include <sstream>
+#include <utility>
 #include <vector>
 
 #include "kernel/iterator.h"
@@ -99,6 +103,7 @@ class SocketProbe final : public Probe {
       counters.overlapped += load(shard.overlapped_turns);
       counters.sampled += load(shard.sampled_turns);
       counters.repeated += load(shard.repeated_turns);
+      counters.one_way += load(shard.oneway);
     });
     counters.requests = metrics::total(activity.duration);
     if (object_->attached("receive") && object_->attached("send")) {
@@ -192,6 +197,24 @@ class SocketProbe final : public Probe {
   std::vector<std::array<std::int64_t, TACHO_DIRECTIONS>> intervals_ns_;  // by index, latest exported
 };
 
+/// The kernel's tick, which its coarse clocks advance by; 0 if it does not say.
+std::uint32_t nanoseconds_of_a_jiffy() {
+  timespec tick{};
+  return ::clock_getres(CLOCK_MONOTONIC_COARSE, &tick) == 0 ? static_cast<std::uint32_t>(tick.tv_nsec) : 0;
+}
+
+/// Whether TCP reads its clock when data is received: up to Linux 6.18.
+std::uint32_t receives_tell_time() {
+  constexpr std::pair kLastKernel{6, 18};
+  utsname names{};
+  std::pair kernel{0, 0};
+  char dot = 0;
+  if (::uname(&names) != 0 || !(std::istringstream(names.release) >> kernel.first >> dot >> kernel.second)) {
+    return 0;
+  }
+  return static_cast<std::uint32_t>(kernel <= kLastKernel);
+}
+
 Result<void> set_up_dependencies(kernel::ObjectSetup& setup, const Environment& environment) {
   if (auto done = setup.set_constant("max_peers", environment.max_peers); !done) {
     return done;
@@ -218,6 +241,12 @@ Result<std::unique_ptr<Probe>> load_socket_probe(const config::Config& config, c
         if (auto done = setup.set_constant("preemptible_tracepoints",
                                            static_cast<std::uint32_t>(kernel::has_preemptible_tracepoints()));
             !done) {
+          return done;
+        }
+        if (auto done = setup.set_constant("jiffy_ns", nanoseconds_of_a_jiffy()); !done) {
+          return done;
+        }
+        if (auto done = setup.set_constant("receives_tell_time", receives_tell_time()); !done) {
           return done;
         }
         const auto indices = static_cast<std::uint32_t>(environment.indices);

@@ -58,15 +58,24 @@ constexpr std::array kFamilies{
     Family{"tacho_request_duration_seconds",
            Type::histogram,
            "seconds",
-           "From the arrival of a request to the first byte of its reply.",
+           "From the arrival of the last data of a request that the server had to wait for to the first byte of its "
+           "reply.",
            "",
            {}},
     Family{"tacho_request_queue_seconds",
            Type::histogram,
            "seconds",
-           "From the arrival of a request to its first read by the server.",
+           "From the arrival of the last data of a request that the server had to wait for to the read of it.",
            "",
            {}},
+    Family{
+        "tacho_request_receive_seconds",
+        Type::histogram,
+        "seconds",
+        "From the arrival of the first data of a request to that of the last that the server had to wait for: 0 where "
+        "it came at once.",
+        "",
+        {}},
     Family{"tacho_request_service_seconds",
            Type::histogram,
            "seconds",
@@ -86,6 +95,12 @@ constexpr std::array kFamilies{
            "Connections that ended with a request unanswered.",
            "",
            {}},
+    Family{"tacho_oneway_messages_total",
+           Type::counter,
+           "",
+           "Messages on server sockets that were followed by others, after a pause, and not by a reply.",
+           "",
+           {}},
     Family{"tacho_handshakes_total",
            Type::counter,
            "",
@@ -94,6 +109,14 @@ constexpr std::array kFamilies{
            {}},
     Family{"tacho_connections_total", Type::counter, "", "Connections accepted (server) and opened (client).", "role",
            kRoles},
+    Family{"tacho_multiplexed_connections_total",
+           Type::counter,
+           "",
+           "Server connections that carry several requests at a time and are not followed by frames: HTTP/2 by its "
+           "preface "
+           "or by the choice in a TLS handshake, or requests that overlapped.",
+           "",
+           {}},
     Family{"tacho_connections_active", Type::gauge, "", "Connections that are open now.", "role", kRoles},
     Family{"tacho_connection_accept_wait_seconds",
            Type::histogram,
@@ -152,12 +175,16 @@ void add_shard(SocketSnapshot& s, const socket_shard& shard) {
   }
   // Completions before beginnings, so that the difference is never negative for long.
   s.unanswered += load(shard.unanswered);
+  s.oneway += load(shard.oneway);
   s.handshakes += load(shard.handshakes);
   s.dismissed += load(shard.dismissed);
   s.overlapped_turns += load(shard.overlapped_turns);
+  s.multiplexed_connections += load(shard.multiplexed_connections);
+  add_histogram(s.receive, shard.receive);
   add_histogram(s.duration, shard.duration);
   add_histogram(s.service, shard.service);
   add_histogram(s.queue, shard.queue);
+  s.opened += load(shard.opened);
   add_histogram(s.reply, shard.reply);
   add_histogram(s.accept_wait, shard.accept_wait);
   for (std::size_t r = 0; r < 2; ++r) {
@@ -171,7 +198,13 @@ std::uint64_t requests(const SocketSnapshot& s) {
 }
 
 std::uint64_t in_flight(const SocketSnapshot& s) {
-  return excess(metrics::total(s.queue), requests(s) + s.unanswered + s.dismissed);
+  return excess(s.opened, requests(s) + s.unanswered + s.dismissed);
+}
+
+metrics::Histogram receive_times(const SocketSnapshot& s) {
+  metrics::Histogram all = s.receive;
+  all.slots.front() += excess(requests(s), metrics::total(s.receive));
+  return all;
 }
 
 std::uint64_t active_connections(const SocketSnapshot& s, socket_role role) {
@@ -198,13 +231,16 @@ void decode(const SocketSnapshot& s, std::span<const DependencySnapshot> depende
   each([&window](const Moments&, Direction d) { return Value::number(window.variance(d)); });
   each([&window](const Moments&, Direction d) { return Value::number(window.cv2(d)); });
   row.values.push_back(Value::count(requests(s)));
-  row.histograms.insert(row.histograms.end(), {metrics::coarse(s.duration), s.queue, s.service, s.reply});
+  row.histograms.insert(row.histograms.end(),
+                        {metrics::coarse(s.duration), s.queue, receive_times(s), s.service, s.reply});
   row.values.push_back(Value::count(in_flight(s)));
   row.values.push_back(Value::count(s.unanswered));
+  row.values.push_back(Value::count(s.oneway));
   row.values.push_back(Value::count(s.handshakes));
   for (const std::uint64_t opened : s.connections_opened) {
     row.values.push_back(Value::count(opened));
   }
+  row.values.push_back(Value::count(s.multiplexed_connections));
   for (const socket_role role : {TACHO_ROLE_SERVER, TACHO_ROLE_CLIENT}) {
     row.values.push_back(Value::count(active_connections(s, role)));
   }

@@ -17,14 +17,18 @@ namespace tacho::probes {
 struct SocketSnapshot {
   std::array<metrics::Moments, TACHO_DIRECTIONS> moments;
   metrics::Histogram queue;
+  metrics::Histogram receive;  ///< of requests that came in more than one piece
   metrics::Histogram service;
   metrics::FineHistogram duration;
   metrics::Histogram reply;
   metrics::Histogram accept_wait;
+  std::uint64_t opened = 0;  ///< turns that count
   std::uint64_t unanswered = 0;
+  std::uint64_t oneway = 0;
   std::uint64_t handshakes = 0;
   std::uint64_t dismissed = 0;  ///< turns opened that were no requests after all
   std::uint64_t overlapped_turns = 0;
+  std::uint64_t multiplexed_connections = 0;
   std::array<std::uint64_t, 2> connections_opened{};  ///< server, client
   std::array<std::uint64_t, 2> connections_closed{};
 };
@@ -47,6 +51,8 @@ std::span<const metrics::Family> socket_families();
 std::uint64_t requests(const SocketSnapshot& snapshot);
 /// Turns that are open now.
 std::uint64_t in_flight(const SocketSnapshot& snapshot);
+/// How long requests took to come: those that came at once are counted as 0.
+metrics::Histogram receive_times(const SocketSnapshot& snapshot);
 /// @param role TACHO_ROLE_SERVER or TACHO_ROLE_CLIENT
 std::uint64_t active_connections(const SocketSnapshot& snapshot, socket_role role);
 

@@ -14,6 +14,8 @@ using Polls = probes::ConditionCounters::Polls;
 /// Above this share of turns with data waiting behind them, a connection carries more than one request at a time.
 constexpr double kMultiplexedShare = 0.1;
 constexpr double kBusyShare = 0.5;
+/// Of messages without a reply among all that were read.
+constexpr double kOneWayShare = 0.1;
 /// Events that the kernel kept from the programs are anybody's.
 constexpr double kSkippedShare = 0.001;
 
@@ -100,6 +102,8 @@ Conditions ConditionWatch::evaluate(bool few_samples) const {
   if (turns) {
     set(Condition::few_samples, few_samples);
     set(Condition::multiplexed, is_multiplexed(turns_before, *turns));
+    const std::uint64_t one_way = turns->one_way - turns_before.one_way;
+    set(Condition::one_way, share_above(one_way, turns->requests - turns_before.requests + one_way, kOneWayShare));
   }
   if (polls) {
     set(Condition::busy_polling,

@@ -3,6 +3,7 @@
 import contextlib
 import pathlib
 import sys
+import time
 
 import pytest
 
@@ -11,8 +12,13 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support import ledger  # noqa: E402
 from support.cgroup import Cgroup  # noqa: E402
 from support.privilege import why_not  # noqa: E402
+from support.tacho import Tacho  # noqa: E402
 
 _rows: list[list] = []
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "leaves_open: requests are in flight when the test ends")
 
 
 def pytest_collection_modifyitems(items):
@@ -24,6 +30,27 @@ def pytest_collection_modifyitems(items):
 def pytest_terminal_summary(terminalreporter):
     if _rows:
         terminalreporter.write_line(ledger.table(_rows))
+
+
+def _nothing_in_flight(tacho: Tacho) -> None:
+    """The clients of a test have ended: seconds later no request is in flight, whatever their ends were like."""
+    try:
+        status, _, body = tacho.http("/metrics")
+    except OSError:
+        return  # It speaks TLS.
+    if status != 200 or b"tacho_requests_in_flight" not in body:
+        return  # It wants a password, or observes no sockets.
+    deadline = time.monotonic() + 10
+    while left := [row for row in tacho.scrape().all("tacho_requests_in_flight") if row[1]]:
+        assert time.monotonic() < deadline, f"still in flight: {left}"
+        time.sleep(0.1)
+
+
+@pytest.fixture(autouse=True)
+def ends_well(request, monkeypatch):
+    """In flight is 0 at the end of every test that is not marked `leaves_open`."""
+    if request.node.get_closest_marker("leaves_open") is None:
+        monkeypatch.setattr(Tacho, "farewell", staticmethod(_nothing_in_flight))
 
 
 @pytest.fixture

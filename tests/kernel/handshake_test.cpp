@@ -30,6 +30,9 @@ const std::string kChangeCipherSpec = record(20, "\1");
 const std::string kFinished = record(23, std::string(53, 'f'));
 const std::string kKeyExchange = record(22, std::string(70, 'k'));
 const std::string kRequest = record(23, std::string(120, 'q'));
+/// As long as a goodbye under TLS 1.3, and a goodbye under TLS 1.2.
+const std::string kShort = record(23, std::string(19, 's'));
+const std::string kAlert = record(21, std::string(26, 'a'));
 
 /// What the client sends until the server answers; the server reads it in these pieces.
 using Flight = std::vector<std::string>;
@@ -115,6 +118,111 @@ TEST_CASE("the turns of a TLS handshake are no requests, all others are") {
   }
 }
 
+namespace {
+
+const std::string kProxyLine = "PROXY TCP4 192.0.2.7 192.0.2.8 51234 443\r\n";
+const std::string kProxyHeader = "\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c"s + std::string(12, '\x16');
+
+/// What a server reads, in pieces that are sent at once, and what it sends then; nothing if 0.
+struct Turn {
+  Flight pieces;
+  std::size_t reply;
+};
+
+struct Life {
+  std::string name;
+  std::vector<Turn> turns;
+  int handshakes;
+  int requests;
+};
+
+const std::vector<Life>& lives() {
+  static const Turn hello{{kHello}, 100};
+  static const Turn flight{{kChangeCipherSpec + kFinished}, 100};
+  static const Turn silent_flight{{kChangeCipherSpec, kFinished}, 0};
+  static const Turn key_exchange{{kHello + kChangeCipherSpec}, 100};
+  static const Turn request{{kRequest}, 100};
+  static const std::string plain = "GET / HTTP/1.0";
+  static const std::vector<Life> all = {
+      {"TLS 1.3, the goodbye is answered", {hello, flight, request, request, {{kShort}, 24}}, 2, 2},
+      {"TLS 1.3, the goodbye is read in pieces",
+       {hello, flight, request, {{kShort.substr(0, 5), kShort.substr(5)}, 24}},
+       2,
+       1},
+      {"TLS 1.3, the goodbye is not answered", {hello, flight, request, {{kShort}, 0}}, 2, 1},
+      {"TLS 1.3, a goodbye instead of requests", {hello, flight, {{kShort}, 24}}, 2, 0},
+      {"TLS 1.2, the goodbye is answered", {hello, key_exchange, request, {{kAlert}, 31}}, 2, 1},
+      {"TLS 1.2, the goodbye is not answered", {hello, key_exchange, request, {{kAlert}, 0}}, 2, 1},
+      {"short requests are requests when others follow",
+       {hello, flight, {{kShort}, 24}, {{kShort}, 24}, request},
+       2,
+       3},
+      {"a short request with a longer reply is one", {hello, flight, {{kShort}, 100}}, 2, 1},
+      {"the last flight is not answered, the request comes later", {hello, silent_flight, request, request}, 1, 2},
+      {"behind a proxy's line", {{{kProxyLine, kHello}, 100}, flight, request}, 2, 1},
+      {"behind a proxy's line, read at once", {{{kProxyLine + kHello}, 100}, flight, request}, 2, 1},
+      {"behind a proxy's header", {{{kProxyHeader, kHello}, 100}, flight, request}, 2, 1},
+      {"behind a proxy's header, read at once", {{{kProxyHeader + kHello}, 100}, flight, request}, 2, 1},
+      {"a proxy's line and no TLS", {{{kProxyLine, plain}, 100}, {{plain}, 100}}, 0, 2},
+      {"a proxy's line and no TLS, read at once", {{{kProxyLine + plain}, 100}}, 0, 1},
+  };
+  return all;
+}
+
+/// Serves what it reads of one life.
+void live(const UniqueFd& connection, const Life& life, Line& parent) {
+  for (const Turn& turn : life.turns) {
+    for (const std::string& piece : turn.pieces) {
+      receive_once(connection, piece.size());
+    }
+    if (turn.reply > 0) {
+      send_once(connection, turn.reply);
+    } else {
+      parent.tell();
+    }
+  }
+  parent.tell();
+  (void)parent.hear();
+}
+
+}  // namespace
+
+TEST_CASE("goodbyes of TLS are no requests, nor is a handshake behind a proxy's header") {
+  for (const Life& life : lives()) {
+    CAPTURE(life.name);
+    const Watched where;
+    Child server(where.directory(), [&life](Line& parent) {
+      const UniqueFd listener = listen_tcp();
+      parent.tell(port_of(listener));
+      for (int i = 0; i < kConnections; ++i) {
+        live(accept_from(listener), life, parent);
+      }
+    });
+    const auto port = static_cast<std::uint16_t>(server.hear());
+    for (int i = 0; i < kConnections; ++i) {
+      UniqueFd client = connect_tcp(port);
+      for (const Turn& turn : life.turns) {
+        const std::string data = together(turn.pieces);
+        REQUIRE(::send(client.get(), data.data(), data.size(), 0) == static_cast<ssize_t>(data.size()));
+        if (turn.reply > 0) {
+          receive_once(client, turn.reply);
+        } else {
+          (void)server.hear();
+        }
+      }
+      (void)server.hear();
+      client.reset();
+      server.tell();
+    }
+    server.finish();
+    CHECK(shared().wait_for([&] { return where.value("tacho_connections_active", {{"role", "server"}}) == 0; }));
+    CHECK(where.value("tacho_requests_total") == kConnections * life.requests);
+    CHECK(where.value("tacho_handshakes_total") == kConnections * life.handshakes);
+    CHECK(where.value("tacho_requests_unanswered_total") == 0);
+    CHECK(where.value("tacho_requests_in_flight") == 0);
+  }
+}
+
 TEST_CASE("what a client's handshakes take to and fro are no calls, all others are") {
   const std::string ticket = record(22, std::string(180, 't'));
   const std::string answer = record(23, std::string(90, 'a'));
@@ -149,6 +257,41 @@ TEST_CASE("what a client's handshakes take to and fro are no calls, all others a
     const std::string peer = "127.0.0.1:" + std::to_string(port);
     CHECK(where.value("tacho_dependency_calls_total", {{"peer", peer}}) == calls);
     CHECK(where.value("tacho_handshakes_total") == 0);
+    client.tell();
+    client.finish();
+  }
+}
+
+TEST_CASE("the goodbye of a client that is answered by one is no call") {
+  const std::string answer = record(23, std::string(90, 'a'));
+  // The flights of the client and of the server, and how many of them are calls.
+  using Flights = std::vector<std::pair<std::string, std::string>>;
+  const std::vector<std::pair<Flights, int>> cases = {
+      {{{kHello, kHello}, {kRequest, answer}, {kShort, kShort}}, 1},                    // TLS 1.3
+      {{{kHello, kHello}, {kRequest, answer}, {kAlert, kAlert}}, 1},                    // TLS 1.2
+      {{{kHello, kHello}, {kShort, kShort}, {kShort, kShort}, {kRequest, answer}}, 3},  // short calls
+  };
+  for (const auto& [flights, calls] : cases) {
+    const Watched where;
+    const UniqueFd listener = listen_tcp();
+    const auto port = port_of(listener);
+    Child client(where.directory(), [&flights, port](Line& parent) {
+      const UniqueFd connection = connect_tcp(port);
+      for (const auto& [call, reply] : flights) {
+        must(::send(connection.get(), call.data(), call.size(), 0) == static_cast<ssize_t>(call.size()), "send");
+        receive_once(connection, reply.size());
+      }
+      parent.tell();
+      (void)parent.hear();
+    });
+    const UniqueFd server = accept_from(listener);
+    for (const auto& [call, reply] : flights) {
+      receive_once(server, call.size());
+      REQUIRE(::send(server.get(), reply.data(), reply.size(), 0) == static_cast<ssize_t>(reply.size()));
+    }
+    (void)client.hear();
+    const std::string peer = "127.0.0.1:" + std::to_string(port);
+    CHECK(where.value("tacho_dependency_calls_total", {{"peer", peer}}) == calls);
     client.tell();
     client.finish();
   }

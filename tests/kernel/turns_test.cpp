@@ -4,11 +4,11 @@
 
 #include <array>
 #include <catch2/catch.hpp>
-#include <functional>
 #include <string>
 
 #include "kernel/support/child.h"
 #include "kernel/support/running.h"
+#include "kernel/support/server.h"
 #include "kernel/support/wire.h"
 
 using tacho::UniqueFd;
@@ -18,31 +18,11 @@ namespace {
 
 constexpr int kRequests = 23;
 
-/// A watched server of one connection that treats it as told, then waits for a word before it closes.
-Child server_that(const Watched& where, const std::function<void(const UniqueFd&, Line&)>& treat) {
-  return Child(where.directory(), [&treat](Line& parent) {
-    const UniqueFd listener = listen_tcp();
-    parent.tell(port_of(listener));
-    {
-      const UniqueFd connection = accept_from(listener);
-      treat(connection, parent);
-      parent.tell();
-      (void)parent.hear();
-    }
-    parent.tell();
-    (void)parent.hear();
-  });
-}
-
-UniqueFd connect_to(Child& server) {
-  return connect_tcp(static_cast<std::uint16_t>(server.hear()));
-}
-
 }  // namespace
 
 TEST_CASE("a reply in several sends is one request, and the time it took is known with the next one") {
   const Watched where;
-  Child server = server_that(where, [](const UniqueFd& connection, Line&) {
+  Child server = server_that(where.directory(), [](const UniqueFd& connection, Line&) {
     for (int i = 0; i < kRequests; ++i) {
       receive_once(connection, 10);
       for (int part = 0; part < 5; ++part) {
@@ -67,7 +47,7 @@ TEST_CASE("a reply in several sends is one request, and the time it took is know
 
 TEST_CASE("several reads before a reply are one request") {
   const Watched where;
-  Child server = server_that(where, [](const UniqueFd& connection, Line&) {
+  Child server = server_that(where.directory(), [](const UniqueFd& connection, Line&) {
     for (int i = 0; i < kRequests; ++i) {
       for (int part = 0; part < 5; ++part) {
         receive_once(connection, 20);
@@ -90,7 +70,7 @@ TEST_CASE("several reads before a reply are one request") {
 
 TEST_CASE("a request that comes in parts, with pauses, is one request") {
   const Watched where;
-  Child server = server_that(where, [](const UniqueFd& connection, Line& parent) {
+  Child server = server_that(where.directory(), [](const UniqueFd& connection, Line& parent) {
     for (int i = 0; i < kRequests; ++i) {
       receive_once(connection, 7);
       parent.tell();
@@ -118,7 +98,7 @@ TEST_CASE("a request is in flight from its first read, and unanswered when the c
   for (const bool client_closes : {true, false}) {
     CAPTURE(client_closes);
     const Watched where;
-    Child server = server_that(where, [](const UniqueFd& connection, Line&) {
+    Child server = server_that(where.directory(), [](const UniqueFd& connection, Line&) {
       serve(connection, 3, 10, 10);
       receive_once(connection, 10);
     });
@@ -144,7 +124,8 @@ TEST_CASE("a request is in flight from its first read, and unanswered when the c
 
 TEST_CASE("a connection that is reset with a request open leaves it unanswered, once") {
   const Watched where;
-  Child server = server_that(where, [](const UniqueFd& connection, Line&) { receive_once(connection, 10); });
+  Child server =
+      server_that(where.directory(), [](const UniqueFd& connection, Line&) { receive_once(connection, 10); });
   UniqueFd client = connect_to(server);
   send_once(client, 10);
   (void)server.hear();
@@ -162,7 +143,7 @@ TEST_CASE("a connection that is reset with a request open leaves it unanswered, 
 
 TEST_CASE("a server that is killed closes what it had open") {
   const Watched where;
-  Child server = server_that(where, [](const UniqueFd& connection, Line&) {
+  Child server = server_that(where.directory(), [](const UniqueFd& connection, Line&) {
     serve(connection, 2, 10, 10);
     receive_once(connection, 10);
   });
@@ -178,7 +159,7 @@ TEST_CASE("a server that is killed closes what it had open") {
 
 TEST_CASE("a greeting before any request is a send and no request") {
   const Watched where;
-  Child server = server_that(where, [](const UniqueFd& connection, Line&) {
+  Child server = server_that(where.directory(), [](const UniqueFd& connection, Line&) {
     send_once(connection, 10);
     serve(connection, kRequests, 10, 10);
   });
@@ -196,7 +177,7 @@ TEST_CASE("a greeting before any request is a send and no request") {
 
 TEST_CASE("a connection without a request is none answered, none unanswered") {
   const Watched where;
-  Child server = server_that(where, [](const UniqueFd& connection, Line&) {
+  Child server = server_that(where.directory(), [](const UniqueFd& connection, Line&) {
     char byte = 0;
     must(::recv(connection.get(), &byte, 1, 0) == 0, "end of the stream");
   });
@@ -214,7 +195,7 @@ TEST_CASE("a connection without a request is none answered, none unanswered") {
 
 TEST_CASE("requests that arrive while one is unanswered mark the target as multiplexed") {
   const Watched where;
-  Child server = server_that(where, [](const UniqueFd& connection, Line& parent) {
+  Child server = server_that(where.directory(), [](const UniqueFd& connection, Line& parent) {
     for (int i = 0; i < kRequests; ++i) {
       receive_once(connection, 10);
       parent.tell();
@@ -241,7 +222,8 @@ TEST_CASE("requests that arrive while one is unanswered mark the target as multi
 
 TEST_CASE("alternating requests do not mark the target as multiplexed") {
   const Watched where;
-  Child server = server_that(where, [](const UniqueFd& connection, Line&) { serve(connection, kRequests, 10, 10); });
+  Child server =
+      server_that(where.directory(), [](const UniqueFd& connection, Line&) { serve(connection, kRequests, 10, 10); });
   const UniqueFd client = connect_to(server);
   ask(client, kRequests, 10, 10);
   (void)server.hear();

@@ -27,6 +27,8 @@ class Tacho:
     `config` is YAML text, a dictionary, or None for no configuration at all.
     """
 
+    farewell = None  # called with a tacho that ran to the end of a good test, before it ends
+
     def __init__(self, config: str | dict | None = None, *, port: int = 0, flags=(), prefix=()):
         self._directory = tempfile.TemporaryDirectory(prefix="tacho-config-")
         self.config_file = pathlib.Path(self._directory.name) / "tacho.yaml"
@@ -142,7 +144,14 @@ class Tacho:
     def __enter__(self):
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, kind, error, trace):
+        try:
+            if kind is None and self.farewell and self.process.running:
+                self.farewell(self)
+        finally:
+            self._end(kind, error, trace)
+
+    def _end(self, *error):
         try:
             self.process.__exit__(*error)
         finally:

@@ -19,6 +19,25 @@ void serve_as_told(const UniqueFd& listener, Line& parent) {
   }
 }
 
+Child server_that(const std::string& cgroup, const std::function<void(const UniqueFd&, Line&)>& treat) {
+  return Child(cgroup, [&treat](Line& parent) {
+    const UniqueFd listener = listen_tcp();
+    parent.tell(port_of(listener));
+    {
+      const UniqueFd connection = accept_from(listener);
+      treat(connection, parent);
+      parent.tell();
+      (void)parent.hear();
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+}
+
+UniqueFd connect_to(const Child& server) {
+  return connect_tcp(static_cast<std::uint16_t>(server.hear()));
+}
+
 Server::Server(const std::string& cgroup, std::uint16_t port)
     : child_(std::make_unique<Child>(cgroup,
                                      [port](Line& parent) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,6 +30,13 @@ class Server {
   std::unique_ptr<Child> child_;
   std::uint16_t port_;
 };
+
+/// A server of one connection in a cgroup: tells its port, treats the connection as told, tells when it is done, waits
+/// for a word before it closes the connection, tells that, and waits for a last word.
+Child server_that(const std::string& cgroup, const std::function<void(const UniqueFd&, Line&)>& treat);
+
+/// A connection to a child that tells its port.
+UniqueFd connect_to(const Child& server);
 
 /// What a child does that is told how many requests come next on a new connection, until it hears 0.
 void serve_as_told(const UniqueFd& listener, Line& parent);

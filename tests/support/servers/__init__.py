@@ -14,9 +14,9 @@ from support.servers.nginx import Nginx
 from support.servers.postgres import Postgres
 from support.servers.python import AsyncioEcho, Gunicorn, Waitress
 from support.servers.redis import Redis
-from support.servers.work import Burn, Go, Java, Node
+from support.servers.work import Burn, Go, Java, Node, NodeTls
 
 __all__ = [
     "Apache", "AsyncioEcho", "Burn", "Dnsmasq", "ExactServer", "GnutlsServer", "Go", "Gunicorn", "HAProxy", "Java", "Knot",
-    "MariaDB", "Memcached", "Nginx", "Node", "Postgres", "Redis", "UringServer", "Waitress",
+    "MariaDB", "Memcached", "Nginx", "Node", "NodeTls", "Postgres", "Redis", "UringServer", "Waitress",
 ]  # fmt: skip

@@ -35,7 +35,7 @@ http {{
 """
 
 
-_TLS = """listen 127.0.0.1:{port} ssl;
+_TLS = """listen 127.0.0.1:{port} ssl {options};
         ssl_certificate {certificate};
         ssl_certificate_key {key};
         ssl_protocols {versions};
@@ -46,20 +46,22 @@ class Nginx(Server):
     """`/return` is one send a reply, `/static` (8 KiB) two: header and sendfile.
 
     `listen` are options of its socket, `locations` goes into the server block, `more` into the http block. With `tls`,
-    versions as in "TLSv1.2 TLSv1.3", it speaks that on `tls_port`, too.
+    versions as in "TLSv1.2 TLSv1.3", it speaks that on `tls_port`, too; `tls_options` are of that socket ("http2").
     """
 
     name = "nginx"
     stop_signal = signal.SIGTERM
 
     def __init__(
-        self, prefix=(), workers: int = 1, listen: str = "", locations: str = "", more: str = "", tls: str = ""
+        self, prefix=(), workers: int = 1, listen: str = "", locations: str = "", more: str = "", tls: str = "",
+        tls_options: str = "",
     ):
         self._workers = workers
         self._listen = listen
         self._locations = locations
         self._more = more
         self._tls = tls
+        self._tls_options = tls_options
         self.tls_port = free_port() if tls else None
         super().__init__(prefix)
 
@@ -68,7 +70,9 @@ class Nginx(Server):
         tls = ""
         if self.tls_port:
             certificate, key = self_signed(self.directory)
-            tls = _TLS.format(versions=self._tls, port=self.tls_port, certificate=certificate, key=key)
+            tls = _TLS.format(
+                versions=self._tls, port=self.tls_port, options=self._tls_options, certificate=certificate, key=key
+            )
         configuration = self.directory / "nginx.conf"
         configuration.write_text(
             _CONFIGURATION.format(

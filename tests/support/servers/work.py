@@ -4,6 +4,7 @@ import os
 import pathlib
 
 from support import paths
+from support.certificate import self_signed
 from support.process import run
 from support.servers.base import Server
 
@@ -30,6 +31,16 @@ class Burn(Server):
 
     def start(self):
         return self._start(["/usr/bin/python3", "-B", _PROGRAMS / "burn.py", self.port])
+
+
+class NodeTls(Node):
+    """The same under TLS, with HTTP/1.1 and HTTP/2 as the client likes."""
+
+    def start(self):
+        return self._start(["node", _PROGRAMS / "work.js", self.port, "http2", *self_signed(self.directory)])
+
+    def tls_url(self, path: str) -> str:
+        return f"https://{self.address}{path}"
 
 
 class Java(Server):

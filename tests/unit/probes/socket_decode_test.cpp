@@ -108,13 +108,31 @@ TEST_CASE("each histogram of a turn goes into its own family") {
 
 TEST_CASE("a turn is in flight from its first read until it is answered, given up or dismissed") {
   socket_shard shard{};
-  observe(shard.queue, 1'000, 10);
+  shard.opened = 10;
   observe(shard.duration, 1'000, 4);
   shard.unanswered = 2;
   shard.dismissed = 1;
   const auto seen = page({shard});
   CHECK(seen.at("tacho_requests_in_flight") == "3");
   CHECK(seen.at("tacho_requests_unanswered_total") == "2");
+}
+
+TEST_CASE("requests that came at once took no time to come") {
+  socket_shard shard{};
+  observe(shard.duration, 1'000, 10);
+  observe(shard.receive, 2'000'000, 3);
+  const auto seen = page({shard});
+  CHECK(seen.at("tacho_request_receive_seconds_count") == "10");
+  CHECK(seen.at("tacho_request_receive_seconds_sum") == "0.006");
+}
+
+TEST_CASE("messages without a reply and connections that multiplex are counted over shards") {
+  socket_shard shard{};
+  shard.oneway = 3;
+  shard.multiplexed_connections = 2;
+  const auto seen = page({shard, shard});
+  CHECK(seen.at("tacho_oneway_messages_total") == "6");
+  CHECK(seen.at("tacho_multiplexed_connections_total") == "4");
 }
 
 TEST_CASE("what is read a moment apart never gives a negative number") {

@@ -81,6 +81,12 @@ TEST_CASE("several requests in one read make a target multiplexed above a tenth 
   CHECK(after(counters({.requests = 1'000, .sampled = 100, .repeated = 11}, {.calls = 1})) == Names{"multiplexed"});
 }
 
+TEST_CASE("messages without a reply are told above a tenth of all messages") {
+  CHECK(after(counters({.requests = 90, .one_way = 10}, {.calls = 1})).empty());
+  CHECK(after(counters({.requests = 89, .one_way = 11}, {.calls = 1})) == Names{"one_way"});
+  CHECK(after(counters({.requests = 0, .one_way = 1}, {.calls = 1})) == Names{"one_way"});
+}
+
 TEST_CASE("polls that do not wait make a target busy polling above half of them") {
   CHECK(after(counters({}, {.calls = 10, .nonblocking = 5})).empty());
   CHECK(after(counters({}, {.calls = 10, .nonblocking = 6})) == Names{"busy_polling"});

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * When a request came: the arrival of the last data that the server had to wait for, which is data that came
+ * when all before it had been read.
+ *
+ * TCP says so by itself, under the lock of the socket: what has come (rcv_nxt) and what has been read
+ * (copied_seq) are positions in one stream. They also tell what a hook has missed: data that is read and was
+ * never announced came just now, not when the data before it did. For sockets without positions a flag has to
+ * do, which the hook of the read sets a moment after the read.
+ */
+#pragma once
+
+#include "socket_state.bpf.h"
+
+/* A connection begins, or is found: what has come so far was not announced to us. */
+static __always_inline void begin_arrivals(struct socket_state *st, const struct tcp_sock *tp)
+{
+	st->arrival = 0;
+	if (!tp)
+		return;
+	st->ready_seq = FIELD(tp, rcv_nxt);
+	st->arrival_seq = FIELD(tp, copied_seq);
+}
+
+static __always_inline void data_arrived(struct socket_state *st, const struct tcp_sock *tp, u64 now)
+{
+	if (tp && st->role == TACHO_ROLE_SERVER) {
+		u32 come = FIELD(tp, rcv_nxt);
+		u32 read = FIELD(tp, copied_seq);
+
+		if (come != st->ready_seq && (s32)(read - st->ready_seq) >= 0) {
+			st->arrival = now;
+			st->arrival_seq = read;
+		}
+		st->ready_seq = come;
+	} else if (!st->arrival && !st->left) {
+		st->arrival = now;
+	}
+	st->last_ready = now;
+}
+
+/* When data came that has just been read and that the server had to wait for; 0: it was there before. */
+static __always_inline u64 awaited_arrival(struct socket_state *st, struct sock *sk,
+					   const struct tcp_sock *tp, u64 now)
+{
+	u64 arrival = st->arrival;
+	bool left = st->left;
+
+	if (tp) {
+		u32 read = FIELD(tp, copied_seq);
+
+		if (!arrival || (s32)(read - st->ready_seq) > 0)
+			return now;
+		return (s32)(read - st->arrival_seq) > 0 ? arrival : 0;
+	}
+	st->arrival = 0;
+	st->left = FIELD(sk, sk_receive_queue.qlen);
+	if (arrival)
+		return arrival;
+	return left ? 0 : now;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Calls on client sockets: open from the last send to the first data that comes back. */
+#pragma once
+
+#include "socket_handshake.bpf.h"
+#include "socket_peers.bpf.h"
+#include "socket_state.bpf.h"
+
+static __always_inline void observe_call(const struct socket_state *st, u64 back)
+{
+	struct dependency *dependency = get_dependency(&st->target, st->peer);
+
+	if (dependency)
+		observe_atomic(&dependency->duration, elapsed(st->last_send, back));
+}
+
+/* Something was sent since calls were answered last. Our FIN has a place in the stream, too. */
+static __always_inline bool has_sent(const struct socket_state *st, struct sock *sk,
+				     const struct tcp_sock *tp)
+{
+	u32 beyond = FIELD(tp, write_seq) - st->write_seq;
+
+	return beyond && !(beyond == 1 && FIELD(sk, sk_shutdown) & SEND_SHUTDOWN);
+}
+
+static __always_inline void client_sent(struct socket_state *st, struct sock *sk, const struct tcp_sock *tp,
+					u64 now, u32 bytes)
+{
+	if (st->tls == TLS_HELD) {
+		st->tls = TLS_CONNECTED;
+		observe_call(st, st->first_reply);
+	}
+	st->last_send = now;
+	st->turn_bytes = bytes;
+	/* Another thread may have read the answer before this hook of the send has run. */
+	if (!tp || has_sent(st, sk, tp))
+		st->call_open = true;
+}
+
+/* What came back to a client as short as a goodbye: is it one, which answers no call? */
+static __always_inline bool answers_goodbye(struct socket_state *st, u64 back, u32 bytes)
+{
+	if (!speaks_tls(st) || st->turn_bytes > CLOSE_NOTIFY_BYTES || bytes > CLOSE_NOTIFY_BYTES)
+		return false;
+	switch (short_turn(bytes)) {
+	case TLS_ALERT:
+		return true;
+	case TLS_SHORT:
+		st->tls = TLS_HELD;
+		st->first_reply = back;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static __always_inline void client_received(struct socket_state *st, struct sock *sk,
+					    const struct tcp_sock *tp, u64 now, u32 bytes)
+{
+	u64 back = st->arrival ? st->arrival : now;
+
+	st->arrival = 0;
+	if (!st->call_open && (!tp || !has_sent(st, sk, tp)))
+		return;
+	st->call_open = false;
+	if (tp)
+		st->write_seq = FIELD(tp, write_seq);
+	if (st->role == TACHO_ROLE_CLIENT && (answers_handshake(st) || answers_goodbye(st, back, bytes)))
+		return;
+	observe_call(st, back);
+}

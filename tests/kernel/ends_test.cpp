@@ -1,0 +1,261 @@
+// The ends of connections: what is read, sent and counted around FIN and RST.
+
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "kernel/support/child.h"
+#include "kernel/support/running.h"
+#include "kernel/support/server.h"
+#include "kernel/support/wire.h"
+
+using tacho::UniqueFd;
+using namespace tacho::kernel_test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::size_t kLarge = 32 << 20;
+
+void reset(UniqueFd& socket) {
+  const linger abort{.l_onoff = 1, .l_linger = 0};
+  must(::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &abort, sizeof(abort)) == 0, "SO_LINGER");
+  socket.reset();
+}
+
+/// Until the other side's FIN or RST is there.
+void wait_for_end(const UniqueFd& socket) {
+  pollfd waiting{.fd = socket.get(), .events = POLLRDHUP, .revents = 0};
+  must(::poll(&waiting, 1, 10'000) == 1, "the end of the connection");
+}
+
+/// One blocking send of more than any buffer holds. @return what was sent, as the call says
+ssize_t send_large(const UniqueFd& socket) {
+  const std::vector<char> reply(kLarge);
+  return ::send(socket.get(), reply.data(), reply.size(), MSG_NOSIGNAL);
+}
+
+void check_counts(const Watched& where, double requests, double unanswered) {
+  CHECK(shared().wait_for([&] { return where.value("tacho_connections_active", {{"role", "server"}}) == 0; }));
+  CHECK(where.value("tacho_requests_total") == requests);
+  CHECK(where.value("tacho_requests_unanswered_total") == unanswered);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+}
+
+void leave(Child& server) {
+  server.tell();
+  (void)server.hear();
+}
+
+void finish(Child& server) {
+  server.tell();
+  server.finish();
+}
+
+}  // namespace
+
+TEST_CASE("what a server reads after its own FIN is no request") {
+  const Watched where;
+  Child server = server_that(where.directory(), [](const UniqueFd& connection, Line& parent) {
+    serve(connection, 1, 10, 10);
+    must(::shutdown(connection.get(), SHUT_WR) == 0, "shutdown");
+    parent.tell();
+    for (int i = 0; i < 3; ++i) {
+      receive_once(connection, 10);
+      parent.tell();
+    }
+  });
+  UniqueFd client = connect_to(server);
+  ask(client, 1, 10, 10);
+  (void)server.hear();
+  for (int i = 0; i < 3; ++i) {
+    send_once(client, 10);
+    (void)server.hear();
+  }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  client.reset();
+  leave(server);
+  check_counts(where, 1, 0);
+  finish(server);
+}
+
+TEST_CASE("a request that is read after the client's reset can get no reply") {
+  const Watched where;
+  Child server = server_that(where.directory(), [](const UniqueFd& connection, Line& parent) {
+    serve(connection, 3, 10, 10);
+    parent.tell();
+    wait_for_end(connection);
+    receive_once(connection, 10);
+  });
+  UniqueFd client = connect_to(server);
+  ask(client, 3, 10, 10);
+  (void)server.hear();
+  send_once(client, 10);
+  reset(client);
+  (void)server.hear();
+  leave(server);
+  check_counts(where, 3, 0);
+  finish(server);
+}
+
+TEST_CASE("a client that closes its side with the request still gets its reply, which counts") {
+  const Watched where;
+  Child server = server_that(where.directory(), [](const UniqueFd& connection, Line&) {
+    wait_for_end(connection);
+    receive_once(connection, 10);
+    send_once(connection, 10);
+  });
+  const UniqueFd client = connect_to(server);
+  send_once(client, 10);
+  must(::shutdown(client.get(), SHUT_WR) == 0, "shutdown");
+  receive_once(client, 10);
+  (void)server.hear();
+  leave(server);
+  check_counts(where, 1, 0);
+  finish(server);
+}
+
+TEST_CASE("a reply that is being sent when the client resets is a reply") {
+  const Watched where;
+  Child server = server_that(where.directory(), [](const UniqueFd& connection, Line& parent) {
+    receive_once(connection, 10);
+    const ssize_t sent = send_large(connection);
+    must(sent > 0 && sent < static_cast<ssize_t>(kLarge), "a send that is cut off");
+    parent.tell();
+  });
+  UniqueFd client = connect_to(server);
+  send_once(client, 10);
+  receive_once(client, 1000);
+  reset(client);
+  (void)server.hear();
+  (void)server.hear();
+  leave(server);
+  check_counts(where, 1, 0);
+  finish(server);
+}
+
+TEST_CASE("the first byte of a reply is what a blocking send begins with, not what it ends with") {
+  static constexpr auto kThinking = 200ms;
+  constexpr auto kReading = 600ms;
+  const Watched where;
+  Child server = server_that(where.directory(), [](const UniqueFd& connection, Line&) {
+    for (int i = 0; i < 2; ++i) {
+      receive_once(connection, 10);
+      std::this_thread::sleep_for(kThinking);
+      must(send_large(connection) == static_cast<ssize_t>(kLarge), "send");
+    }
+  });
+  const UniqueFd client = connect_to(server);
+  for (int i = 0; i < 2; ++i) {
+    send_once(client, 10);
+    constexpr int kParts = 32;
+    for (int part = 0; part < kParts; ++part) {
+      receive_once(client, kLarge / kParts);
+      std::this_thread::sleep_for(kReading / kParts);
+    }
+  }
+  (void)server.hear();
+  const double thinking = 2 * std::chrono::duration<double>(kThinking).count();
+  CHECK(where.value("tacho_requests_total") == 2);
+  CHECK(where.sum("tacho_request_duration_seconds") >= thinking - 0.02);
+  CHECK(where.sum("tacho_request_duration_seconds") < thinking + 0.1);
+  CHECK(where.sum("tacho_request_service_seconds") < thinking + 0.1);
+  leave(server);
+  CHECK(shared().wait_for([&] { return where.observations("tacho_request_reply_seconds") == 2; }));
+  // All but what the buffers of both sides hold.
+  CHECK(where.sum("tacho_request_reply_seconds") > 2 * 0.5 * std::chrono::duration<double>(kReading).count());
+  finish(server);
+}
+
+TEST_CASE("one thread reads a connection, another one writes it: no request is lost") {
+  constexpr int kConnections = 4;
+  constexpr int kRequests = 20'000;
+  const Watched where;
+  Child server(where.directory(), [](Line& parent) {
+    const UniqueFd listener = listen_tcp();
+    parent.tell(port_of(listener));
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kConnections; ++i) {
+      threads.emplace_back([connection = accept_from(listener)] {
+        std::array<int, 2> line{};
+        must(::pipe(line.data()) == 0, "pipe");
+        std::thread writer([&] {
+          char word = 0;
+          for (int sent = 0; sent < kRequests; ++sent) {
+            must(::read(line[0], &word, 1) == 1, "read");
+            must(::send(connection.get(), &word, 1, 0) == 1, "send");
+          }
+        });
+        char word = 0;
+        for (int received = 0; received < kRequests; ++received) {
+          must(::recv(connection.get(), &word, 1, 0) == 1, "recv");
+          must(::write(line[1], &word, 1) == 1, "write");
+        }
+        writer.join();
+        ::close(line[0]);
+        ::close(line[1]);
+      });
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const auto port = static_cast<std::uint16_t>(server.hear());
+  std::vector<std::thread> clients;
+  for (int i = 0; i < kConnections; ++i) {
+    clients.emplace_back([client = connect_tcp(port)] { ask(client, kRequests, 1, 1); });
+  }
+  for (std::thread& client : clients) {
+    client.join();
+  }
+  (void)server.hear();
+  CHECK(shared().wait_for([&] { return where.value("tacho_connections_active", {{"role", "server"}}) == 0; }));
+  CHECK(where.value("tacho_requests_total") == kConnections * kRequests);
+  CHECK(where.value("tacho_requests_unanswered_total") == 0);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  server.tell();
+  server.finish();
+}
+
+TEST_CASE("what is pushed to a client that has closed its side is no call") {
+  const Watched where;
+  const UniqueFd listener = listen_tcp();
+  const auto port = port_of(listener);
+  Child client(where.directory(), [port](Line& parent) {
+    const UniqueFd silent = connect_tcp(port);
+    must(::shutdown(silent.get(), SHUT_WR) == 0, "shutdown");
+    receive_once(silent, 500);
+    const UniqueFd asking = connect_tcp(port);
+    ask(asking, 3, 10, 10);
+    must(::shutdown(asking.get(), SHUT_WR) == 0, "shutdown");
+    receive_once(asking, 500);
+    parent.tell();
+    (void)parent.hear();
+  });
+  const UniqueFd pushing = accept_from(listener);
+  wait_for_end(pushing);
+  send_once(pushing, 500);
+  const UniqueFd answering = accept_from(listener);
+  serve(answering, 3, 10, 10);
+  wait_for_end(answering);
+  send_once(answering, 500);
+  (void)client.hear();
+  const std::string peer = "127.0.0.1:" + std::to_string(port);
+  CHECK(where.value("tacho_dependency_calls_total", {{"peer", peer}}) == 3);
+  CHECK(where.sum("tacho_dependency_duration_seconds", {{"peer", peer}}) < 1);
+  client.tell();
+  client.finish();
+}
