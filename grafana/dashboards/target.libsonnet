@@ -2,7 +2,7 @@
 local dashboard = import '../lib/dashboard.libsonnet';
 
 local scope = 'job=~"$job", instance=~"$instance"';
-local selection = scope + ', target=~"$target", pod=~"$pod"';
+local selection = scope + ', target=~"$target", pod=~"$pod", container=~"$container"';
 
 function(config) dashboard.new(
   config,
@@ -14,6 +14,7 @@ function(config) dashboard.new(
     dashboard.many('instance', 'Instance', 'label_values(tacho_build_info{job=~"$job"}, instance)'),
     dashboard.one('target', 'Target', 'label_values(tacho_target_info{%s}, target)' % scope),
     dashboard.many('pod', 'Pod', 'label_values(tacho_target_info{%s, target=~"$target"}, pod)' % scope, '.*'),
+    dashboard.many('container', 'Container', 'label_values(tacho_target_info{%s, target=~"$target", pod=~"$pod"}, container)' % scope, '.*'),
   ],
   (import 'target_requests.libsonnet')(selection)
   + (import 'target_threads.libsonnet')(selection)

@@ -94,7 +94,7 @@ function(selection)
         shows: 'What tacho knows about the target: where it runs and what runs it.',
         beware: 'for containers whose runtime leaves no names on the node: then only the cgroup is known.',
         sort: 'Instance',
-        queries: [panels.row('max by (instance, target, cgroup, container_id, runtime, unit) (tacho_target_info{%s})' % selection)],
+        queries: [panels.row('max by (instance, target, cgroup, container_id, runtime, image, compose_project, compose_service, workload, workload_kind, node, unit) (tacho_target_info{%s})' % selection)],
         hidden: ['Value'],
         columns: [
           { name: 'instance', title: 'Instance' },
