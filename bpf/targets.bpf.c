@@ -6,6 +6,7 @@
  */
 #include "lib/basic.bpf.h"
 #include "lib/loss.bpf.h"
+#include "targets_processes.bpf.h"
 #include "targets_self.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -210,6 +211,7 @@ int list_listeners(struct bpf_iter__task_file *ctx)
 	record.network = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
 	record.family = FIELD(sk, __sk_common.skc_family);
 	record.port = record.kind == TACHO_LISTENER_UNIX ? 0 : FIELD(sk, __sk_common.skc_num);
+	record.port_free = !(BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks) & SOCK_BINDPORT_LOCK);
 	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
 	return 0;
 }

@@ -85,6 +85,7 @@ struct sock {
 	struct sock_cgroup_data sk_cgrp_data;
 	struct pid *sk_peer_pid;
 	unsigned char sk_shutdown;
+	unsigned char sk_userlocks : 4;
 	u16 sk_type;
 	u16 sk_protocol;
 	struct socket *sk_socket;
@@ -148,9 +149,40 @@ struct inode {
 	struct super_block *i_sb;
 };
 
+struct qstr {
+	const unsigned char *name;
+};
+
+struct hlist_bl_node {
+	struct hlist_bl_node **pprev;
+};
+
+struct dentry {
+	struct hlist_bl_node d_hash;
+	struct dentry *d_parent;
+	struct qstr d_name;
+};
+
+struct path {
+	struct dentry *dentry;
+};
+
 struct file {
 	struct inode *f_inode;
 	void *private_data;
+	struct path f_path;
+};
+
+struct mm_struct {
+	struct file *exe_file;
+};
+
+typedef struct {
+	unsigned int val;
+} kuid_t;
+
+struct cred {
+	kuid_t uid;
 };
 
 struct kernfs_node {
@@ -206,7 +238,10 @@ struct task_struct {
 	unsigned in_iowait : 1;
 	int nr_cpus_allowed;
 	struct cpumask cpus_mask;
+	struct mm_struct *mm;
+	struct task_struct *real_parent;
 	struct task_struct *group_leader;
+	const struct cred *real_cred;
 	struct css_set *cgroups;
 	struct bpf_local_storage *bpf_storage;
 };
@@ -285,6 +320,7 @@ enum {
 	MSG_ERRQUEUE = 0x2000,
 	RCV_SHUTDOWN = 1,
 	SEND_SHUTDOWN = 2,
+	SOCK_BINDPORT_LOCK = 8,
 	TASK_INTERRUPTIBLE = 1,
 	TASK_DEAD = 0x80,
 	TASK_WAKING = 0x200,

@@ -84,5 +84,22 @@ struct listener_record {
 	__u32 network; /* inode number of the network namespace */
 	__u32 kind;
 	__u16 family;
-	__u16 port; /* host order; 0 for unix */
+	__u16 port;	 /* host order; 0 for unix */
+	__u32 port_free; /* a truth value: any port would have done, the kernel chose this one */
+	__u32 pad;
+};
+
+#define TACHO_EXECUTABLE 512
+
+/* What the iterators `list_processes` and `list_process_names` write for every process that runs a file. */
+struct process_record {
+	__u32 tgid;
+	__u32 parent;
+	__u32 user;
+	__u32 length;	 /* with the terminating NUL; 0 where the name could not be read */
+	__u8 whole_path; /* truth values: else the name is only that of the file */
+	__u8 deleted;	 /* since it was started; a path ends in " (deleted)" then */
+	__u8 own;	 /* tacho itself */
+	__u8 pad[5];
+	char name[TACHO_EXECUTABLE];
 };

@@ -1,5 +1,9 @@
 #include "base/utf8.h"
 
+#include <algorithm>
+#include <array>
+#include <utility>
+
 namespace tacho {
 namespace {
 
@@ -40,6 +44,22 @@ bool is_control(std::string_view character) {
   const auto first = static_cast<unsigned char>(character[0]);
   const bool c1 = first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;  // U+0080 to U+009F
   return first < 0x20 || first == 0x7f || c1;
+}
+
+/// Zero-width characters, marks of direction, separators of lines: what is read is not what is there.
+bool is_deceptive(std::string_view character) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kRanges{{
+      {"\u00ad", "\u00ad"},  // soft hyphen
+      {"\u061c", "\u061c"},  // Arabic letter mark
+      {"\u180e", "\u180e"},  // Mongolian vowel separator
+      {"\u200b", "\u200f"},
+      {"\u2028", "\u202e"},
+      {"\u2060", "\u206f"},
+      {"\ufeff", "\ufeff"},  // byte order mark
+  }};
+  return std::ranges::any_of(kRanges, [character](const auto& range) {
+    return character.size() == range.first.size() && character >= range.first && character <= range.second;
+  });
 }
 
 void append_escape(std::string& out, char c) {
@@ -94,8 +114,30 @@ std::string printable(std::string_view text) {
       text.remove_prefix(1);
       continue;
     }
+    if (is_deceptive(text.substr(0, length))) {
+      for (const char byte : text.substr(0, length)) {
+        append_escape(out, byte);
+      }
+      text.remove_prefix(length);
+      continue;
+    }
     out += text.substr(0, length);
     text.remove_prefix(length);
+  }
+  return out;
+}
+
+std::string well_formed(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t length = utf8_sequence(text);
+    if (length == 0) {
+      append_escape(out, text[0]);
+    } else {
+      out += text.substr(0, length);
+    }
+    text.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return out;
 }

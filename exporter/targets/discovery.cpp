@@ -201,7 +201,7 @@ void Discovery::look_at_processes() {
     return;
   }
   world_.listeners = std::move(*listeners);
-  world_.processes = scan_processes(paths_.procfs);
+  world_.processes = list_processes(object_, paths_.procfs, world_.own_tgid);
 }
 
 /// The kubelet makes its link a moment after the container, so a name that is missing is looked for again, for a while;

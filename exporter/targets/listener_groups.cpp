@@ -6,15 +6,18 @@
 #include <set>
 #include <string_view>
 
+#include "base/utf8.h"
+
 namespace tacho::targets {
 namespace {
 
 /// Below the usual range of ephemeral ports (net.ipv4.ip_local_port_range): a datagram socket above may be a client's.
 constexpr std::uint16_t kFirstEphemeralPort = 32768;
 
-std::string base_name(const std::string& path) {
-  const auto slash = path.rfind('/');
-  return slash == std::string::npos ? path : path.substr(slash + 1);
+/// The last component of the executable's path; the brackets say only that it is not a path.
+std::string program_of(const Process& process) {
+  std::string name = process.executable.substr(process.executable.rfind('/') + 1);
+  return well_formed(name.starts_with('[') && name.ends_with(']') ? name.substr(1, name.size() - 2) : name);
 }
 
 /// Disjoint sets of thread groups.
@@ -38,11 +41,12 @@ class Components {
 std::string name_of(const ListenerGroup& group, const std::vector<const Listener*>& sockets,
                     const std::map<std::uint32_t, Process>& processes) {
   const auto process = processes.find(*group.processes.begin());
-  std::string name = process != processes.end() ? base_name(process->second.executable) : "unknown";
-  std::optional<std::pair<std::uint32_t, std::uint16_t>> best;  // TCP before UDP, then the lowest port
+  std::string name = process != processes.end() ? program_of(process->second) : "unknown";
+  // TCP before UDP, then the lowest port; one that the kernel chose is another at the next start.
+  std::optional<std::pair<std::uint32_t, std::uint16_t>> best;
   for (const Listener* socket : sockets) {
     const std::pair candidate{socket->kind, socket->port};
-    if (socket->port != 0 && (!best || candidate < *best)) {
+    if (socket->port != 0 && socket->port_free == 0 && (!best || candidate < *best)) {
       best = candidate;
     }
   }
@@ -84,11 +88,7 @@ bool listens_for_others(std::uint32_t tgid, const std::map<std::uint32_t, Proces
   if (process == processes.end()) {
     return false;
   }
-  std::string name = base_name(process->second.executable);
-  if (name.starts_with('[') && name.ends_with(']')) {
-    name = name.substr(1, name.size() - 2);
-  }
-  return std::ranges::find(kHelpers, name) != kHelpers.end();
+  return std::ranges::find(kHelpers, program_of(process->second)) != kHelpers.end();
 }
 
 std::vector<ListenerGroup> group_listeners(const std::vector<Listener>& listeners,

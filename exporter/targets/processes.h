@@ -3,8 +3,11 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 
+#include "bpf/lib/targets.h"
+#include "kernel/bpf_object.h"
 #include "targets/world.h"
 
 namespace tacho::targets {
@@ -12,7 +15,17 @@ namespace tacho::targets {
 /// One process from /proc/PID; nothing if it is gone.
 std::optional<Process> read_process(const std::string& procfs, std::uint32_t tgid);
 
-/// All processes.
+/// All processes, from /proc.
 std::map<std::uint32_t, Process> scan_processes(const std::string& procfs);
+
+/// All processes that run a file, as the kernel's iterators tell them, which needs no right to look into other users'
+/// processes.
+/// @param procfs tells the paths of those of which the kernel tells only the name of the file
+std::map<std::uint32_t, Process> processes_of(std::span<const process_record> records, const std::string& procfs);
+
+/// All processes, by the object's iterator, or from /proc where there is none.
+/// @param own_tgid becomes tacho's own, as the kernel numbers it
+std::map<std::uint32_t, Process> list_processes(const kernel::BpfObject& object, const std::string& procfs,
+                                                std::uint32_t& own_tgid);
 
 }  // namespace tacho::targets

@@ -19,12 +19,15 @@ constexpr std::array<std::string_view, 3> kProcesses{"target_process_exited", "t
 constexpr std::array<std::string_view, 1> kListeners{"target_listener_changed"};
 constexpr std::array<std::string_view, 1> kOlder{"list_listeners"};
 constexpr std::array<std::string_view, 1> kOwn{"list_own_cgroups"};
+constexpr std::array<std::string_view, 1> kPaths{"list_processes"};
+constexpr std::array<std::string_view, 1> kFileNames{"list_process_names"};
 
 constexpr std::array kCgroupWays{Alternative{"tp_btf", kCgroups}};
 constexpr std::array kProcessWays{Alternative{"tp_btf", kProcesses}};
 constexpr std::array kListenerWays{Alternative{"tp_btf", kListeners}};
 constexpr std::array kOlderWays{Alternative{"iterator", kOlder}};
 constexpr std::array kOwnWays{Alternative{"iterator", kOwn}};
+constexpr std::array kExecutableWays{Alternative{"iterator", kPaths}, Alternative{"iterator_names", kFileNames}};
 
 constexpr std::array<std::string_view, 2> kRawCgroups{"raw_target_cgroup_created", "raw_target_cgroup_removed"};
 constexpr std::array<std::string_view, 3> kRawProcesses{"raw_target_process_exited", "raw_target_process_executed",
@@ -36,13 +39,13 @@ constexpr std::array kBasicProcessWays{Alternative{"tp_btf", kProcesses}, Altern
 constexpr std::array kBasicListenerWays{Alternative{"tp_btf", kListeners},
                                         Alternative{"raw_tracepoint", kRawListeners}};
 
-constexpr std::array kHooks{Hook{"cgroups", kCgroupWays}, Hook{"processes", kProcessWays},
+constexpr std::array kHooks{Hook{"cgroups", kCgroupWays},     Hook{"processes", kProcessWays},
                             Hook{"listeners", kListenerWays}, Hook{"older_listeners", kOlderWays},
-                            Hook{"own_cgroups", kOwnWays}};
+                            Hook{"own_cgroups", kOwnWays},    Hook{"executables", kExecutableWays}};
 
-constexpr std::array kBasicHooks{Hook{"cgroups", kBasicCgroupWays}, Hook{"processes", kBasicProcessWays},
+constexpr std::array kBasicHooks{Hook{"cgroups", kBasicCgroupWays},     Hook{"processes", kBasicProcessWays},
                                  Hook{"listeners", kBasicListenerWays}, Hook{"older_listeners", kOlderWays},
-                                 Hook{"own_cgroups", kOwnWays}};
+                                 Hook{"own_cgroups", kOwnWays},         Hook{"executables", kExecutableWays}};
 
 }  // namespace
 

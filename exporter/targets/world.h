@@ -14,7 +14,8 @@ namespace tacho::targets {
 struct Process {
   std::uint32_t tgid = 0;
   std::uint32_t parent = 0;
-  std::string executable;  ///< path, without " (deleted)"; the command name in brackets if it cannot be read
+  std::uint32_t user = 0;
+  std::string executable;  ///< path, without " (deleted)"; a name in brackets if it cannot be read
 };
 
 using Listener = listener_record;

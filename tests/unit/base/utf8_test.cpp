@@ -41,3 +41,23 @@ TEST_CASE("printable leaves text alone and escapes the rest") {
   CHECK(printable("\xc2\x9b") == "\\xc2\\x9b");  // U+009B starts a sequence on some terminals, as ESC [ does
   CHECK(printable("\xc2\xa0") == "\xc2\xa0");
 }
+
+TEST_CASE("printable shows what is not seen or turns the direction of the rest") {
+  CHECK(tacho::printable("a\u202eb") == "a\\xe2\\x80\\xaeb");
+  for (const char* hidden :
+       {"\u200b", "\u200d", "\u200e", "\u2028", "\u2066", "\u2060", "\ufeff", "\u00ad", "\u061c"}) {
+    CAPTURE(hidden);
+    CHECK(tacho::printable(hidden).starts_with("\\x"));
+  }
+  for (const char* seen : {"ä", "\u200a", "\u2010", "\u2030", "\u2070", "€", "漢", "\U0001f600"}) {
+    CHECK(tacho::printable(seen) == seen);
+  }
+}
+
+TEST_CASE("well_formed keeps what is UTF-8 and writes the rest in digits") {
+  CHECK(tacho::well_formed("plain ä\u202e\n") == "plain ä\u202e\n");
+  CHECK(tacho::well_formed("a\xff") == "a\\xff");
+  CHECK(tacho::well_formed("\xc3") == "\\xc3");
+  CHECK(tacho::well_formed(std::string("\0", 1)) == std::string("\0", 1));
+  CHECK(tacho::well_formed("").empty());
+}

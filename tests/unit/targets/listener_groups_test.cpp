@@ -44,6 +44,26 @@ TEST_CASE("a server without a port is called by its executable, an unreadable on
   CHECK(groups(world) == Lines{"dockerd: 10", "unknown:80: 11"});
 }
 
+TEST_CASE("a port that the kernel chose is no name: it is another one at the next start") {
+  World world = world_of({});
+  add_process(world, 10, 1, "/usr/bin/containerd");
+  listen(world, "/", 10, 36'555).port_free = 1;
+  CHECK(groups(world) == Lines{"containerd: 10"});
+  listen(world, "/", 10, 50'051);
+  CHECK(groups(world) == Lines{"containerd:50051: 10"});
+}
+
+TEST_CASE("names that are no text are text, and stay different") {
+  World world = world_of({});
+  add_process(world, 10, 1, "/usr/bin/a\xff");
+  add_process(world, 20, 1, "/usr/bin/a\xfe");
+  add_process(world, 30, 1, "[kube-controller-manager]");
+  listen(world, "/", 10, 80);
+  listen(world, "/", 20, 80);
+  listen(world, "/", 30, 10'257);
+  CHECK(groups(world) == Lines{"a\\xff:80: 10", "a\\xfe:80: 20", "kube-controller-manager:10257: 30"});
+}
+
 TEST_CASE("who holds the same socket belongs together, whatever it runs") {
   World world = world_of({});
   add_process(world, 10, 1, "/usr/sbin/apache2");

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "temp_tree.h"
 
@@ -50,6 +51,61 @@ TEST_CASE("a deleted executable is known by the name it had") {
   add_process(procfs, 42, "server", 1);
   procfs.link("42/exe", "/opt/server (deleted)");
   CHECK(targets::read_process(procfs.path(), 42)->executable == "/opt/server");
+}
+
+TEST_CASE("an executable that is there may be called anything") {
+  const TempTree procfs;
+  add_process(procfs, 42, "line\nfeed) R 9", 1);
+  const std::string file = procfs.file("x (deleted)", "");
+  procfs.link("42/exe", file);
+  CHECK(targets::read_process(procfs.path(), 42)->executable == file);
+  CHECK(targets::read_process(procfs.path(), 42)->parent == 1);
+}
+
+TEST_CASE("a process whose executable cannot be read goes by its name, and by all of it where that was cut") {
+  const TempTree procfs;
+  add_process(procfs, 42, "kube-controller", 1);
+  const auto called = [&procfs](const std::string& line) {
+    CHECK_FALSE(procfs.file("42/cmdline", line).empty());
+    return targets::read_process(procfs.path(), 42)->executable;
+  };
+  CHECK(called({"/usr/bin/kube-controller-manager\0--leader-elect", 46}) == "[kube-controller-manager]");
+  CHECK(called("kube-controller-manager") == "[kube-controller-manager]");
+  CHECK(called("kube-controller: a title of its own") == "[kube-controller]");
+  CHECK(called("something else") == "[kube-controller]");
+  CHECK(called("") == "[kube-controller]");
+}
+
+namespace {
+
+process_record record(std::uint32_t tgid, const std::string& name, bool whole_path, bool deleted) {
+  process_record one{};
+  one.tgid = tgid;
+  one.parent = 1;
+  one.user = 1000;
+  one.whole_path = static_cast<__u8>(whole_path);
+  one.deleted = static_cast<__u8>(deleted);
+  one.length = static_cast<__u32>(name.copy(one.name, sizeof(one.name) - 1) + 1);
+  return one;
+}
+
+}  // namespace
+
+TEST_CASE("what the kernel tells of processes needs no right to look into them") {
+  const TempTree procfs;
+  procfs.link("4/exe", "/opt/there");
+  const std::vector records{record(1, "/usr/sbin/nginx", true, false), record(2, "/opt/x (deleted)", true, true),
+                            record(3, "/opt/x (deleted)", true, false), record(4, "there", false, false),
+                            record(5, "kube-controller-manager", false, false)};
+  const auto all = targets::processes_of(records, procfs.path());
+  REQUIRE(all.size() == 5);
+  CHECK(all.at(1).executable == "/usr/sbin/nginx");
+  CHECK(all.at(1).user == 1000);
+  CHECK(all.at(1).parent == 1);
+  CHECK(all.at(2).executable == "/opt/x");
+  CHECK(all.at(3).executable == "/opt/x (deleted)");
+  CHECK(all.at(4).executable == "/opt/there");
+  CHECK(all.at(5).executable == "[kube-controller-manager]");
 }
 
 TEST_CASE("a process that is gone, or whose stat makes no sense, is none") {
