@@ -6,6 +6,7 @@
 #include <chrono>
 #include <ostream>
 
+#include "base/utf8.h"
 #include "config/load.h"
 #include "kernel/bpf_log.h"
 #include "kernel/features.h"
@@ -321,10 +322,10 @@ void App::describe(std::ostream& out) {
   const auto targets = scraper_->summaries();
   out << "targets: " << targets.size() << "\n";
   for (const scrape::TargetSummary& target : targets) {
-    out << "  " << target.name;
+    out << "  " << printable(target.name);
     for (const auto& [name, value] : target.labels) {
       if (name != "target") {
-        out << " " << name << "=" << value;
+        out << " " << name << "=" << printable(value);
       }
     }
     out << "  (" << target.cgroups << " cgroups, " << target.processes << " processes)\n";

@@ -105,6 +105,11 @@ void Scraper::target_removed(const targets::Target& target) {
   runtimes_.at(target.ref.index).reset();
 }
 
+bool Scraper::has_answered(const targets::Target& target) const {
+  const auto& runtime = runtimes_.at(target.ref.index);
+  return runtime && !runtime->history.points(0).empty();
+}
+
 Result<void> Scraper::targets_changed() {
   for (const auto& probe : probes_) {
     if (auto done = probe->flush(); !done) {

@@ -39,6 +39,7 @@ class Scraper final : public targets::TargetObserver {
   /// With the mutex held.
   Result<void> target_added(const targets::Target& target) override;
   void target_removed(const targets::Target& target) override;
+  [[nodiscard]] bool has_answered(const targets::Target& target) const override;
   Result<void> targets_changed() override;
   /// Frees targets that ended long ago; takes the mutex.
   void release_forgotten(targets::Time now);

@@ -279,6 +279,7 @@ void Discovery::replan(Time now) {
   {
     const std::lock_guard lock(mutex_);
     changes = table_.apply(std::move(wanted), now, observer_);
+    live_ = table_.live();
     for (const Target* target : table_.targets()) {
       maps_.set_target(target->ref, target->wanted.settings);
     }
@@ -290,6 +291,7 @@ void Discovery::replan(Time now) {
   for (const std::string& failure : changes.failures) {
     spdlog::error("{}", failure);
   }
+  news_.note(changes.came, changes.went);
   // Not only new targets: who comes back has sockets and threads that are older than its membership.
   if ((changes.added > 0 || assigned.grew) && on_added_) {
     on_added_();
@@ -338,6 +340,9 @@ Time Discovery::run(Time now) {
       last_process_look_ = now;
     }
     replan(now);
+  }
+  if (const auto line = news_.line(now, live_)) {
+    spdlog::info("{}", *line);
   }
   return std::min({next_plan_, next_full_look_, next_drain_look_});
 }

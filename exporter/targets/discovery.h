@@ -18,6 +18,7 @@
 #include "targets/container_names.h"
 #include "targets/plan.h"
 #include "targets/target_maps.h"
+#include "targets/target_news.h"
 #include "targets/target_table.h"
 #include "targets/world.h"
 
@@ -95,6 +96,8 @@ class Discovery {
   std::map<std::uint32_t, std::string> known_;  // names of the targets that processes are part of
   std::map<std::string, Time> born_;            // cgroups made a moment ago: somebody may be about to move in
   std::vector<std::string> draining_;           // cgroups of targets in which nobody listens any more
+  TargetNews news_;
+  std::size_t live_ = 0;
   std::function<void()> on_added_;
   Guarded<std::vector<std::string>> absent_;
   std::set<std::string> reported_absent_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/utf8.h"
 #include "targets/plan_parts.h"
 #include "targets/self.h"
 #include "targets/tell_apart.h"
@@ -216,6 +217,13 @@ std::vector<DesiredTarget> TargetRules::plan(const World& world, const Earlier& 
   plan_processes(world, earlier, targets);
   if (discovers_) {
     plan_listeners(world, earlier, targets, owners);
+  }
+  // Labels are text: names that differ in what is none have to differ afterwards, too.
+  for (DesiredTarget& target : targets) {
+    target.name = well_formed(target.name);
+    for (auto& [name, value] : target.labels) {
+      value = well_formed(value);
+    }
   }
   tell_apart(targets, world, earlier.marks);
   for (DesiredTarget& target : targets) {

@@ -17,6 +17,9 @@
 
 namespace tacho::targets {
 
+/// Who has a place when there are not enough; the first first.
+enum class Rank : std::uint8_t { configured, container, service, loose };
+
 /// A target as it should be: its labels are its identity, so a container that is restarted under the same name goes on
 /// counting in the same series.
 struct DesiredTarget {
@@ -31,7 +34,9 @@ struct DesiredTarget {
   ContainerName container = {};
   Workload workload = {};  ///< of the container's pod
   std::string node = {};
-  Labels mark = {};  ///< those of the labels that tell it apart from another living one
+  Rank rank = Rank::configured;
+  std::string owner = {};  ///< number of the ordinary user who has made it a target, whose places are limited
+  Labels mark = {};        ///< those of the labels that tell it apart from another living one
 };
 
 /// What was discovered before. It takes a listener to become a target, but not to stay one: a server that drains closes

@@ -24,6 +24,22 @@ bool makes_target(const Listener& listener, const CgroupIdentity& identity) {
           !identity.unit.starts_with("dbus"));
 }
 
+/// Anybody may listen, and a user have services: these come last, and with the user's number.
+void set_rank(DesiredTarget& target, const World& world) {
+  const CgroupIdentity& identity = target.identity;
+  if (identity.path.empty()) {
+    target.rank = Rank::loose;
+    const auto process = world.processes.find(*target.processes.begin());
+    const std::uint32_t user = process == world.processes.end() ? 0 : process->second.user;
+    target.owner = user == 0 ? "" : std::to_string(user);
+  } else if (!identity.user.empty()) {
+    target.rank = Rank::loose;
+    target.owner = identity.user;
+  } else {
+    target.rank = identity.kind == CgroupIdentity::Kind::container ? Rank::container : Rank::service;
+  }
+}
+
 }  // namespace
 
 void TargetRules::plan_listeners(const World& world, const Earlier& earlier, std::vector<DesiredTarget>& targets,
@@ -109,6 +125,11 @@ void TargetRules::plan_listeners(const World& world, const Earlier& earlier, std
   for (const auto& [tgid, name] : earlier.processes) {
     if (world.processes.contains(tgid) && !taken.contains(tgid)) {
       group_called(name).processes.insert(tgid);
+    }
+  }
+  for (DesiredTarget& target : targets) {
+    if (target.discovered) {
+      set_rank(target, world);
     }
   }
 }

@@ -12,6 +12,15 @@ constexpr auto kLongestWait = std::chrono::minutes(5);
 /// They cost what a live target costs.
 constexpr std::ptrdiff_t kMostResting = 32;
 
+/// Of all places, how many targets of one ordinary user have places of their own.
+constexpr std::size_t kSharesOfAll = 8;
+constexpr std::size_t kLeastShare = 8;
+
+/// As an operator's log names it.
+std::string title_of(const DesiredTarget& target) {
+  return target.container.pod.empty() ? target.name : target.name + " (pod " + target.container.pod + ")";
+}
+
 }  // namespace
 
 TargetTable::TargetTable(std::size_t max_targets) : slots_(max_targets + 1), epochs_(max_targets + 1) {}
@@ -88,6 +97,46 @@ void TargetTable::overflow(DesiredTarget wanted, Changes& changes, TargetObserve
   other->wanted.processes.merge(wanted.processes);
 }
 
+void TargetTable::put_into_other(DesiredTarget wanted, const std::vector<Labels>& before, Changes& changes,
+                                 TargetObserver& observer) {
+  if (std::ranges::find(before, wanted.labels) == before.end()) {
+    ++overflowed_;
+  }
+  overflow_.push_back(wanted.labels);
+  overflow(std::move(wanted), changes, observer);
+}
+
+std::size_t TargetTable::largest_share() const {
+  return std::max<std::size_t>(kLeastShare, (slots_.size() - 1) / kSharesOfAll);
+}
+
+std::unique_ptr<Target>* TargetTable::weaker_than(const DesiredTarget& wanted, const Shares& shares,
+                                                  const TargetObserver& observer) {
+  const auto share_of = [&shares](const std::string& owner) {
+    const auto found = shares.find(owner);
+    return owner.empty() || found == shares.end() ? 0 : found->second;
+  };
+  std::unique_ptr<Target>* weakest = nullptr;
+  std::pair<bool, Rank> weakness;
+  for (auto slot = slots_.begin() + kOther + 1; slot != slots_.end(); ++slot) {
+    if (!*slot) {
+      continue;
+    }
+    const DesiredTarget& other = (*slot)->wanted;
+    const bool idle = !observer.has_answered(**slot);
+    const bool greedy = idle && other.rank == Rank::loose && wanted.rank == Rank::loose &&
+                        share_of(other.owner) > share_of(wanted.owner) + 1;
+    if (other.rank <= wanted.rank && !greedy) {
+      continue;
+    }
+    if (weakest == nullptr || std::pair(idle, other.rank) >= weakness) {
+      weakest = &*slot;
+      weakness = {idle, other.rank};
+    }
+  }
+  return weakest;
+}
+
 TargetTable::Changes TargetTable::apply(std::vector<DesiredTarget> wanted, Time now, TargetObserver& observer) {
   Changes changes;
   const std::vector<Labels> overflowed_before = std::move(overflow_);
@@ -107,6 +156,9 @@ TargetTable::Changes TargetTable::apply(std::vector<DesiredTarget> wanted, Time 
       target->wanted.cgroups.merge(desired.cgroups);
       target->wanted.processes.merge(desired.processes);
     } else {
+      if (target->state != Target::State::live) {
+        changes.came.push_back(title_of(desired));
+      }
       target->state = Target::State::live;
       target->wanted = std::move(desired);
     }
@@ -118,27 +170,43 @@ TargetTable::Changes TargetTable::apply(std::vector<DesiredTarget> wanted, Time 
       slot->wanted.cgroups.clear();
       slot->wanted.processes.clear();
       ++changes.ended;
+      changes.went.push_back(title_of(slot->wanted));
     }
   }
+  Shares shares;
+  for (const Target* target : seen) {
+    ++shares[target->wanted.owner];
+  }
+  std::ranges::stable_sort(fresh, {}, &DesiredTarget::rank);
   for (DesiredTarget& desired : fresh) {
     if (Target* twin = find(desired.labels); twin != nullptr) {
       twin->wanted.cgroups.merge(desired.cgroups);
       twin->wanted.processes.merge(desired.processes);
       continue;
     }
-    const std::string name = desired.name;
-    DesiredTarget copy = desired;
-    auto added = add(std::move(desired), observer);
-    if (!added) {
-      changes.failures.push_back(added.error().within("target " + name).message);
-    } else if (*added == nullptr) {
-      if (std::ranges::find(overflowed_before, copy.labels) == overflowed_before.end()) {
-        ++overflowed_;
+    if (!desired.owner.empty() && shares[desired.owner] >= largest_share()) {
+      put_into_other(std::move(desired), overflowed_before, changes, observer);
+      continue;
+    }
+    if (std::unique_ptr<Target>* place = free_slot(observer); place == nullptr) {
+      place = weaker_than(desired, shares, observer);
+      if (place == nullptr) {
+        put_into_other(std::move(desired), overflowed_before, changes, observer);
+        continue;
       }
-      overflow_.push_back(copy.labels);
-      overflow(std::move(copy), changes, observer);
+      --shares[(*place)->wanted.owner];
+      put_into_other((*place)->wanted, overflowed_before, changes, observer);
+      remove(*place, observer);
+    }
+    const std::string title = title_of(desired);
+    const std::string name = desired.name;
+    const std::string owner = desired.owner;
+    if (auto added = add(std::move(desired), observer); !added) {
+      changes.failures.push_back(added.error().within("target " + name).message);
     } else {
       ++changes.added;
+      ++shares[owner];
+      changes.came.push_back(title);
     }
   }
   if (auto done = observer.targets_changed(); !done) {

@@ -35,6 +35,8 @@ class TargetObserver {
   virtual ~TargetObserver() = default;
   virtual Result<void> target_added(const Target& target) = 0;
   virtual void target_removed(const Target& target) = 0;
+  /// Whether it has answered a request in the last minutes; who has not gives way first.
+  [[nodiscard]] virtual bool has_answered(const Target& target) const = 0;
   /// After a number of additions and removals, before the kernel is told who belongs to the new targets.
   virtual Result<void> targets_changed() = 0;
 };
@@ -56,6 +58,8 @@ class TargetTable {
   struct Changes {
     std::size_t added = 0;
     std::size_t ended = 0;
+    std::vector<std::string> came;      ///< names of targets that are new or back
+    std::vector<std::string> went;      ///< … that ended
     std::vector<std::string> failures;  ///< targets that could not be added, and why
   };
   /// Makes the live targets those wanted. A target that ended or rests and comes back under the same labels goes on
@@ -80,7 +84,15 @@ class TargetTable {
   [[nodiscard]] std::uint64_t overflowed() const { return overflowed_; }
 
  private:
+  /// The places of ordinary users' own: what one of them starts must not take all.
+  using Shares = std::map<std::string, std::size_t>;
+  [[nodiscard]] std::size_t largest_share() const;
+  /// The target that gives its place to another: of a lower rank, or of a user who has more, if it has no use for it.
+  std::unique_ptr<Target>* weaker_than(const DesiredTarget& wanted, const Shares& shares,
+                                       const TargetObserver& observer);
   Result<Target*> add(DesiredTarget wanted, TargetObserver& observer);
+  void put_into_other(DesiredTarget wanted, const std::vector<Labels>& before, Changes& changes,
+                      TargetObserver& observer);
   Target* find(const Labels& labels);
   std::unique_ptr<Target>* free_slot(TargetObserver& observer);
   void overflow(DesiredTarget wanted, Changes& changes, TargetObserver& observer);

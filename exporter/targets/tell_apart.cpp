@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace tacho::targets {
 namespace {
 
@@ -77,7 +79,7 @@ void tell_apart(std::vector<DesiredTarget>& targets, const World& world, const s
     const auto& [name, value] = difference(group);
     for (DesiredTarget* one : group | std::views::drop(1)) {
       if (!take_turns(*one, *group.front())) {
-        mark(*one, free_mark(*one, name, one->identity.*value, taken));
+        mark(*one, free_mark(*one, name, well_formed(one->identity.*value), taken));
         taken.insert(one->labels);
       }
     }

@@ -1,11 +1,18 @@
 """Whose requests they are: names that two servers share, and cgroups made to look like another's container."""
 
+import contextlib
 import json
+import pathlib
+import shutil
+import subprocess
+import tempfile
 
 import pytest
 
+from support import net, paths
 from support.clients import exact
 from support.node import NODE, RUNTIMES, Node, Pod
+from support.process import Process
 from support.servers import ExactServer
 from support.tacho import Tacho
 from support.waiting import wait_until
@@ -123,3 +130,66 @@ def test_a_container_is_named_wherever_its_cgroup_lies_and_nothing_happens_to_a_
         tacho.wait_for_target("job")
         docker_says(tmp_path, number, "job-2")
         tacho.wait_for_target("job-2", timeout=6)
+
+
+# Those of the package's unit; without CAP_SYS_PTRACE /proc/PID/exe of other users' processes may not be read.
+RIGHTS_OF_THE_UNIT = ["setpriv", "--bounding-set=-all,+bpf,+perfmon", "--inh-caps=-all", "--no-new-privs"]
+
+
+def test_an_executable_is_known_under_the_rights_of_the_unit():
+    with tempfile.TemporaryDirectory() as directory:
+        pathlib.Path(directory).chmod(0o755)
+        program = pathlib.Path(directory) / "a-server-with-a-long-name (deleted)"
+        shutil.copy(paths.require(paths.EXACT_SERVER), program)
+        port = net.free_port()
+        server = Process([program, f"--listen=127.0.0.1:{port}"], user=65534)
+        with server:
+            server.wait_for_line(r"^listening (\S+)$")
+            refused = Process([*RIGHTS_OF_THE_UNIT, "readlink", f"/proc/{server.pid}/exe"])
+            assert refused.wait() != 0, "this test would pass without the kernel's word"
+            configuration = {**WITHOUT_POLLS, "targets": [{"name": "mine", "process": {"exe": str(program)}}]}
+            with Tacho(configuration, prefix=RIGHTS_OF_THE_UNIT) as tacho:
+                exact(f"127.0.0.1:{port}", 107)
+                assert tacho.settled("mine").get("tacho_requests_total", target="mine") == 107
+            with Tacho(WITHOUT_POLLS, prefix=RIGHTS_OF_THE_UNIT) as tacho:
+                tacho.wait_for_target(f"{program.name}:{port}")
+
+
+def test_the_log_names_targets_that_come_and_go_and_plan_shows_what_is_not_seen(root):
+    hidden = root.directory / "turned\u202eabc"
+    with Tacho(WITHOUT_POLLS) as tacho:
+        with started_in(hidden):
+            tacho.wait_for_target(f"{root.path}/turned\u202eabc")
+            written = subprocess.run([paths.require(paths.TACHO), "plan"], capture_output=True, text=True, timeout=60)
+            assert f"{root.path}/turned\\xe2\\x80\\xaeabc" in written.stdout and "\u202e" not in written.stdout
+            line = tacho.process.wait_for_line(r"INFO \d+ targets?; new: .*turned", timeout=15)
+        tacho.process.wait_for_line(r"INFO \d+ targets?; .*gone: .*turned", timeout=30)
+        assert line
+
+
+# Thirty programs that listen and do nothing, and end with their parent.
+CROWD = """
+import ctypes, os, socket, time
+for number in range(1, 31):
+    if os.fork() == 0:
+        ctypes.CDLL(None).prctl(1, 9)
+        listener = socket.socket()
+        listener.bind((f"127.0.77.{number}", 0))
+        listener.listen()
+        break
+else:
+    print("up", flush=True)
+time.sleep(600)
+"""
+
+
+def test_one_users_programs_leave_places_for_others(root):
+    with contextlib.ExitStack() as stack:
+        tacho = stack.enter_context(Tacho({**WITHOUT_POLLS, "limits": {"max_targets": 64}}))
+        crowd = stack.enter_context(Process(["/usr/bin/python3", "-c", CROWD], user=65534))
+        crowd.wait_for_line("up")
+        wait_until(lambda: tacho.scrape().has("tacho_requests_total", target="other"), 5, "there are too many")
+        with started_in(root.directory / "system.slice/late.service") as server:
+            tacho.wait_for_target("late.service")
+            exact(server.address, 200)
+            assert tacho.settled("late.service").get("tacho_requests_total", target="late.service") == 200

@@ -27,6 +27,7 @@ class Silent final : public tacho::targets::TargetObserver {
  public:
   tacho::Result<void> target_added(const tacho::targets::Target&) override { return {}; }
   void target_removed(const tacho::targets::Target&) override {}
+  [[nodiscard]] bool has_answered(const tacho::targets::Target&) const override { return true; }
   tacho::Result<void> targets_changed() override { return {}; }
 };
 

@@ -229,3 +229,41 @@ TEST_CASE("every cgroup and process belongs to at most one target, however they 
     CHECK(cgroups.size() + processes.size() > 4);
   }
 }
+
+TEST_CASE("what is discovered has a rank, and what a user may make has the user") {
+  using tacho::targets::Rank;
+  const std::string users = "/user.slice/user-1000.slice/user@1000.service/app.slice/web.service";
+  World world = world_of({"/docker/" + kId, "/system.slice/nginx.service", users, "/made-by-hand"});
+  listen(world, "/docker/" + kId, 10, 80);
+  listen(world, "/system.slice/nginx.service", 11, 80);
+  listen(world, users, 12, 80);
+  listen(world, "/made-by-hand", 13, 80);
+  for (const std::uint32_t tgid : {20U, 21U}) {
+    listen(world, "/", tgid, static_cast<std::uint16_t>(8000 + tgid));
+    add_process(world, tgid, 1, "/usr/bin/x");
+  }
+  world.processes[21].user = 65534;
+  Lines ranks;
+  for (const auto& target : TargetRules::compile({})->plan(world, {})) {
+    ranks.push_back(target.name + " " + std::to_string(static_cast<int>(target.rank)) + " " + target.owner);
+  }
+  CHECK(ranks == Lines{"cccccccccccc 1 ", "/made-by-hand 2 ", "nginx.service 2 ", "user@1000/web.service 3 1000",
+                       "x:8020 3 ", "x:8021 3 65534"});
+}
+
+TEST_CASE("cgroups whose names are no text are different targets with different names") {
+  World world = world_of({"/a\xff", "/a\xfe", "/a\\xff"});
+  listen(world, "/a\xff", 10, 80);
+  listen(world, "/a\xfe", 11, 80);
+  listen(world, "/a\\xff", 12, 80);
+  std::set<std::string> labels;
+  for (const auto& target : TargetRules::compile({})->plan(world, {})) {
+    std::string text;
+    for (const auto& [name, value] : target.labels) {
+      text += name + "=" + value + " ";
+    }
+    CHECK(text.find('\xff') == std::string::npos);
+    CHECK(labels.insert(text).second);
+  }
+  CHECK(labels.size() == 3);
+}

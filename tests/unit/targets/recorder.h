@@ -17,6 +17,7 @@ class Recorder final : public TargetObserver {
   std::set<std::string> refused;
   std::vector<std::size_t> told;  ///< after how many events targets_changed() was called
   bool refuses_changes = false;
+  std::set<std::string> busy;  ///< names of targets that answer requests
 
   Result<void> target_added(const Target& target) override {
     if (refused.contains(target.wanted.name)) {
@@ -26,6 +27,7 @@ class Recorder final : public TargetObserver {
     return {};
   }
   void target_removed(const Target& target) override { events.push_back("-" + target.wanted.name); }
+  [[nodiscard]] bool has_answered(const Target& target) const override { return busy.contains(target.wanted.name); }
   Result<void> targets_changed() override {
     told.push_back(events.size());
     return refuses_changes ? Result<void>(fail("kernel is out of memory", ENOMEM)) : Result<void>();

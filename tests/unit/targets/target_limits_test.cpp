@@ -123,3 +123,88 @@ TEST_CASE("with room for one target the table still works") {
   CHECK(table.apply({wanted("a", 10)}, at(0), recorder).added == 1);
   CHECK(table.indices() == 2);
 }
+
+namespace {
+
+using tacho::targets::DesiredTarget;
+using tacho::targets::Rank;
+
+DesiredTarget ranked(const std::string& name, std::uint64_t cgroup, Rank rank, const std::string& owner = "") {
+  DesiredTarget target = wanted(name, cgroup);
+  target.rank = rank;
+  target.owner = owner;
+  return target;
+}
+
+}  // namespace
+
+TEST_CASE("who is configured, a container or a service comes before what anybody may start") {
+  TargetTable table(3);
+  Recorder recorder;
+  table.apply({ranked("l", 1, Rank::loose), ranked("s", 2, Rank::service), ranked("c", 3, Rank::container),
+               ranked("x", 4, Rank::configured)},
+              at(0), recorder);
+  CHECK(brief(table) == Lines{"other#0", "x#1", "c#2", "s#3"});
+  CHECK(table.cgroups().at(1).index == TargetTable::kOther);
+}
+
+TEST_CASE("who comes later takes the place of a lower rank, rather that of one that never answered") {
+  TargetTable table(3);
+  Recorder recorder;
+  recorder.busy = {"l3"};
+  std::vector all{ranked("l1", 1, Rank::loose), ranked("s", 2, Rank::service), ranked("l3", 3, Rank::loose)};
+  table.apply(all, at(0), recorder);
+  all.push_back(ranked("c", 4, Rank::container));
+  table.apply(all, at(1), recorder);
+  CHECK(brief(table) == Lines{"other#0", "s#1", "c#2", "l3#3"});
+  CHECK(table.cgroups().at(1).index == TargetTable::kOther);
+  CHECK(table.overflowed() == 1);
+  table.apply(all, at(2), recorder);
+  CHECK(brief(table) == Lines{"other#0", "s#1", "c#2", "l3#3"});
+  CHECK(table.overflowed() == 1);
+  all.push_back(ranked("x", 5, Rank::configured));
+  table.apply(all, at(3), recorder);
+  CHECK(brief(table) == Lines{"other#0", "x#1", "c#2", "l3#3"});
+  // Nobody gives way to an equal.
+  all.push_back(ranked("x2", 6, Rank::loose));
+  table.apply(all, at(4), recorder);
+  CHECK(table.cgroups().at(6).index == TargetTable::kOther);
+}
+
+TEST_CASE("an ordinary user has an eighth of the places at most, and not less for who comes later") {
+  TargetTable table(256);
+  Recorder recorder;
+  std::vector<DesiredTarget> all;
+  for (std::uint64_t i = 0; i < 260; ++i) {
+    all.push_back(ranked("p" + std::to_string(i), 1000 + i, Rank::loose, "65534"));
+  }
+  table.apply(all, at(0), recorder);
+  CHECK(table.live() == 32 + 1);  // and other
+  CHECK(table.overflowed() == 228);
+  all.insert(all.begin(), ranked("late", 1, Rank::loose, "1000"));
+  all.push_back(ranked("web", 2, Rank::service));
+  table.apply(all, at(1), recorder);
+  CHECK(table.live() == 34 + 1);
+  CHECK(table.cgroups().at(1).index != TargetTable::kOther);
+  CHECK(table.cgroups().at(2).index != TargetTable::kOther);
+  CHECK(table.cgroups().at(1000).index != TargetTable::kOther);
+  CHECK(table.overflowed() == 228);
+}
+
+TEST_CASE("users who have taken all places give one to a user who has none") {
+  TargetTable table(16);
+  Recorder recorder;
+  std::vector<DesiredTarget> all;
+  for (std::uint64_t i = 0; i < 16; ++i) {
+    all.push_back(ranked("p" + std::to_string(i), 1000 + i, Rank::loose, i < 8 ? "1" : "2"));
+    recorder.busy.insert("p" + std::to_string(i));
+  }
+  table.apply(all, at(0), recorder);
+  all.push_back(ranked("late", 1, Rank::loose, "3"));
+  table.apply(all, at(1), recorder);
+  CHECK(table.cgroups().at(1).index == TargetTable::kOther);  // all of them answer requests
+  recorder.busy.erase("p5");
+  table.apply(all, at(2), recorder);
+  CHECK(table.cgroups().at(1).index == 6);
+  CHECK(table.cgroups().at(1005).index == TargetTable::kOther);
+}
