@@ -29,10 +29,15 @@ enum thread_state {
 /* Affinity is gathered for 2^33 ns (8.6 s) at a time. */
 #define TACHO_AFFINITY_SHIFT 33
 
-/* CPUs that threads seen in one period may run on. */
+/* A CPU is so many units of quota. */
+#define TACHO_QUOTA_SHIFT 20
+#define TACHO_NO_QUOTA (~0ULL)
+
+/* CPUs that threads seen in one period may run on, and how much of them. */
 struct sched_affinity {
 	__u64 period;
 	__u64 cpus[TACHO_AFFINITY_WORDS];
+	__u64 quota; /* the largest of a thread's; TACHO_NO_QUOTA: as much as there is; 0: none was seen */
 };
 
 /*

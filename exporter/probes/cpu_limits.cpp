@@ -182,7 +182,7 @@ void CpuLimits::read_throttled(const CpuHierarchies& hierarchies) {
   throttled_ = now;
 }
 
-void CpuLimits::update(const CpuHierarchies& hierarchies, const CpuSet& threads, std::int64_t now_ns) {
+void CpuLimits::update(const CpuHierarchies& hierarchies, const ThreadLimits& threads, std::int64_t now_ns) {
   const bool due = now_ns >= next_ns_;
   if (due) {
     next_ns_ = now_ns + kIntervalNs;
@@ -193,11 +193,20 @@ void CpuLimits::update(const CpuHierarchies& hierarchies, const CpuSet& threads,
   if (has_quota_ || (due && !path_.empty())) {
     read_throttled(hierarchies);
   }
-  if (const std::size_t allowed = count(threads); allowed > 0) {
+  if (const std::size_t allowed = count(threads.cpus); allowed > 0) {
     threads_ = allowed;
   }
-  const auto whole = static_cast<double>(threads_ > 0 ? std::min(threads_, online_) : online_);
-  allowance_.cores = std::min(whole, limit_.value_or(whole));
+  // Threads that do not run say nothing: what they said last holds.
+  if (threads.quota > 0) {
+    threads_quota_.reset();
+    if (threads.quota != TACHO_NO_QUOTA) {
+      threads_quota_ = static_cast<double>(threads.quota) / (1 << TACHO_QUOTA_SHIFT);
+    }
+  }
+  allowance_.cores = static_cast<double>(threads_ > 0 ? std::min(threads_, online_) : online_);
+  for (const auto& limit : {limit_, threads_quota_}) {
+    allowance_.cores = std::min(allowance_.cores, limit.value_or(allowance_.cores));
+  }
 }
 
 }  // namespace tacho::probes

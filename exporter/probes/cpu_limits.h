@@ -29,6 +29,13 @@ struct CpuAllowance {
 /// A set of CPUs by number, 64 a word.
 using CpuSet = std::array<std::uint64_t, TACHO_AFFINITY_WORDS>;
 std::size_t count(const CpuSet& cpus);
+
+/// What the kernel says of a target's threads.
+struct ThreadLimits {
+  CpuSet cpus{};            ///< that they may run on; none: not known
+  std::uint64_t quota = 0;  ///< as in sched_affinity
+};
+
 /// Leaves the CPUs with numbers below `end`: in the kernel's own sets the bits above are anything.
 void keep_below(CpuSet& cpus, std::size_t end);
 
@@ -57,8 +64,7 @@ class CpuLimits {
   void locate(std::string_view path);
 
   /// Reads what is due: limits every ten seconds, time throttled each time if the cgroup has a quota.
-  /// @param threads CPUs that the target's threads may run on; none: not known
-  void update(const CpuHierarchies& hierarchies, const CpuSet& threads, std::int64_t now_ns);
+  void update(const CpuHierarchies& hierarchies, const ThreadLimits& threads, std::int64_t now_ns);
 
   [[nodiscard]] const CpuAllowance& allowance() const { return allowance_; }
 
@@ -71,6 +77,7 @@ class CpuLimits {
   bool has_quota_ = false;
   std::size_t online_ = 0;
   std::size_t threads_ = 0;                 ///< CPUs that threads may run on; 0: not known
+  std::optional<double> threads_quota_;     ///< and how much of them
   std::optional<std::uint64_t> throttled_;  ///< as the cgroup told last
   std::int64_t next_ns_ = 0;
 };

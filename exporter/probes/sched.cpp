@@ -116,12 +116,12 @@ class SchedProbe final : public Probe {
     State& target = targets_.at(index);
     const auto shards = shards_of(index);
     target.totals.raise(read_times(shards, clock_ns));
-    CpuSet cpus{};
+    ThreadLimits threads;
     for (const sched_shard* shard : shards) {
-      add_affinity(cpus, *shard, now_ns);
+      add_affinity(threads, *shard, now_ns);
     }
-    keep_below(cpus, possible_cpus_);
-    target.limits.update(hierarchies_, cpus, now_ns);
+    keep_below(threads.cpus, possible_cpus_);
+    target.limits.update(hierarchies_, threads, now_ns);
     return target;
   }
 

@@ -202,15 +202,16 @@ SchedTimes read_times(std::span<const sched_shard* const> shards, std::int64_t (
   return times;
 }
 
-void add_affinity(CpuSet& cpus, const sched_shard& shard, std::int64_t now_ns) {
+void add_affinity(ThreadLimits& limits, const sched_shard& shard, std::int64_t now_ns) {
   const std::uint64_t period = static_cast<std::uint64_t>(now_ns) >> TACHO_AFFINITY_SHIFT;
   for (const sched_affinity& affinity : shard.affinity) {
     if (load(affinity.period) + 1 < period) {
       continue;
     }
-    for (std::size_t i = 0; i < cpus.size(); ++i) {
-      cpus[i] |= load(affinity.cpus[i]);
+    for (std::size_t i = 0; i < limits.cpus.size(); ++i) {
+      limits.cpus[i] |= load(affinity.cpus[i]);
     }
+    limits.quota = std::max(limits.quota, load(affinity.quota));
   }
 }
 

@@ -30,9 +30,9 @@ struct SchedTimes {
 /// @param clock CLOCK_MONOTONIC in ns, as the programs use it
 SchedTimes read_times(std::span<const sched_shard* const> shards, std::int64_t (*clock)());
 
-/// Adds the CPUs that threads seen since the period before this one may run on.
+/// Adds the CPUs that threads seen since the period before this one may run on, and how much of them.
 /// @param now_ns as the programs' clock
-void add_affinity(CpuSet& cpus, const sched_shard& shard, std::int64_t now_ns);
+void add_affinity(ThreadLimits& limits, const sched_shard& shard, std::int64_t now_ns);
 
 /// Thread time as it is exported: it never falls.
 struct SchedTotals {

@@ -17,6 +17,7 @@ from support.clients.open_loop import OpenLoop
 from support.hpa import SYNC_SECONDS, Autoscaler
 from support.node import RUNTIMES, Node, Pod
 from support.paths import REPOSITORY
+from support.process import Process
 from support.prometheus import Prometheus
 from support.servers import Burn
 from support.tacho import Tacho
@@ -200,3 +201,43 @@ def test_it_grows_under_load_and_shrinks_to_the_minimum_after_it(node, prometheu
             f" then {', '.join(f'{value:.2f}' for value in busy.values())}; < .1 {quiet:.0f} s after the load; one replica"
             f" {periods * SYNC_SECONDS / 60:.0f} min of the autoscaler later"
         )
+
+
+# No path of the host is seen, as in a container of the pod.
+WITHOUT_CGROUPS = ["unshare", "--mount", "sh", "-c", 'umount --recursive --lazy /sys/fs/cgroup && exec "$@"', "sh"]
+SIDECAR = REPOSITORY / "deploy" / "kubernetes" / "components" / "sidecar" / "tacho.yaml"
+
+
+def test_a_sidecars_pod_is_saturated_as_its_server_is(node):
+    """It sees no quota's file: the kernel tells. Its pod's pause container is a target, too, and changes nothing."""
+    with contextlib.ExitStack() as stack:
+        deployment = stack.enter_context(Deployment(node, "side", 100))
+        deployment.scale(1)
+        pod = deployment.replicas[0].pod
+        pause = stack.enter_context(Process(["sleep", "600"], prefix=joining(node.directory(node.path_of(pod, "")))))
+        node.start(pod, "tacho")
+        stack.callback(lambda: wait_until(lambda: _stopped(node, pod), 10, "the sidecar's cgroup is gone"))
+        prefix = [*joining(node.directory(node.path_of(pod, "tacho"))), *WITHOUT_CGROUPS]
+        tacho = stack.enter_context(Tacho(SIDECAR.read_text(), prefix=prefix))
+        labels = {"namespace": "shop", "pod": pod.name}
+        prometheus = stack.enter_context(Prometheus({"shop/tacho": tacho.address}, f"{SCRAPE_SECONDS}s", labels=labels))
+        scaler = Scaler(prometheus, deployment)
+        wait_until(lambda: scaler.all_within(0, 0.2), 40, "an idle pod has a value", interval=0.2)
+        assert scaler.decide() == (1, 1)
+        observed = {labels["container_id"] for labels, _ in tacho.scrape().all("tacho_saturation_ratio")}
+        assert observed == {pod.id_of(""), pod.id_of("server")} and pause.running
+        conditions = {labels["condition"] for labels, _ in tacho.scrape().all("tacho_target_condition")}
+        assert not conditions & {"no_poll", "busy_polling"}, "polls are not seen"
+
+        began = time.monotonic()
+        deployment.load(DEMAND)
+        seconds = seconds_until(lambda: scaler.all_within(0.9, 1), began, 30, "≥ .9 under overload")
+        assert scaler.total() >= 0.9
+        limit = tacho.scrape().get("tacho_cpu_limit_cores", container_id=pod.id_of("server"))
+        assert limit == pytest.approx(CORES, rel=1e-3), "known since its threads have run"
+        print(f"\na sidecar's pod, 100 ms of CPU a request at {CORES} CPUs: ≥ .9 {seconds:.0f} s after the overload began")
+
+
+def _stopped(node: Node, pod: Pod) -> bool:
+    node.stop(pod, "tacho")
+    return True

@@ -59,16 +59,19 @@ class Relay:
 
 
 class Prometheus:
-    """Scrapes `jobs` (name → HOST:PORT) every `interval`, as README asks: labels of tacho's go first."""
+    """Scrapes `jobs` (name → HOST:PORT) every `interval`, as README asks: labels of tacho's go first.
 
-    def __init__(self, jobs: dict[str, str], interval: str = "1s", rule_files=(), prefix=()):
+    `labels` are those of the scraped, as service discovery gives them.
+    """
+
+    def __init__(self, jobs: dict[str, str], interval: str = "1s", rule_files=(), prefix=(), labels=None):
         self._temporary = tempfile.TemporaryDirectory(prefix="tacho-prometheus-")
         directory = pathlib.Path(self._temporary.name)
         configuration = {
             "global": {"scrape_interval": interval, "scrape_timeout": interval, "evaluation_interval": interval},
             "rule_files": [str(file) for file in rule_files],
             "scrape_configs": [
-                {"job_name": name, "honor_labels": True, "static_configs": [{"targets": [address]}]}
+                {"job_name": name, "honor_labels": True, "static_configs": [{"targets": [address], "labels": labels or {}}]}
                 for name, address in jobs.items()
             ],
         }

@@ -118,13 +118,26 @@ TEST_CASE("without a cgroup the machine and the threads' affinity are the limit"
   limits.update({}, {}, 1);
   CHECK(limits.allowance().cores == online());
   CHECK(limits.allowance().throttled_ns == 0);
-  limits.update({}, {0b1000, 0, 0, 0}, 2);
+  limits.update({}, {.cpus = {0b1000, 0, 0, 0}}, 2);
   CHECK(limits.allowance().cores == 1);
   // Nothing new about the threads: they may still use what they might.
   limits.update({}, {}, 3);
   CHECK(limits.allowance().cores == 1);
-  limits.update({}, {~0ULL, ~0ULL, ~0ULL, ~0ULL}, 4);
+  limits.update({}, {.cpus = {~0ULL, ~0ULL, ~0ULL, ~0ULL}}, 4);
   CHECK(limits.allowance().cores == online());
+}
+
+TEST_CASE("the quota that the kernel tells of the threads is a limit, too, also without a cgroup's files") {
+  constexpr std::uint64_t kCpu = 1ULL << TACHO_QUOTA_SHIFT;
+  CpuLimits limits;
+  limits.update({}, {.cpus = {}, .quota = kCpu / 4}, 1);
+  CHECK(limits.allowance().cores == 0.25);
+  limits.update({}, {}, 2);  // no thread has run: what was said last holds
+  CHECK(limits.allowance().cores == 0.25);
+  limits.update({}, {.cpus = {}, .quota = TACHO_NO_QUOTA}, 3);
+  CHECK(limits.allowance().cores == online());
+  limits.update({}, {.cpus = {0b1, 0, 0, 0}, .quota = 3 * kCpu}, 4);
+  CHECK(limits.allowance().cores == 1);
 }
 
 TEST_CASE("throttled time counts from the first look, each time if there is a quota, and never falls") {

@@ -155,15 +155,17 @@ TEST_CASE("a change that does not come to an end is told") {
 TEST_CASE("affinity is what threads of this period and the one before may use") {
   const auto period = static_cast<std::uint64_t>(kNow) >> TACHO_AFFINITY_SHIFT;
   sched_shard shard{};
-  shard.affinity[0] = {.period = period, .cpus = {0b0011, 0, 0, 0}};
-  shard.affinity[1] = {.period = period - 1, .cpus = {0b0110, 0, 0, 1}};
-  CpuSet cpus{};
-  add_affinity(cpus, shard, kNow);
-  CHECK(count(cpus) == 4);
+  shard.affinity[0] = {.period = period, .cpus = {0b0011, 0, 0, 0}, .quota = 7};
+  shard.affinity[1] = {.period = period - 1, .cpus = {0b0110, 0, 0, 1}, .quota = 9};
+  ThreadLimits limits;
+  add_affinity(limits, shard, kNow);
+  CHECK(count(limits.cpus) == 4);
+  CHECK(limits.quota == 9);
   shard.affinity[1].period = period - 2;
-  cpus = {};
-  add_affinity(cpus, shard, kNow);
-  CHECK(count(cpus) == 2);
+  limits = {};
+  add_affinity(limits, shard, kNow);
+  CHECK(count(limits.cpus) == 2);
+  CHECK(limits.quota == 7);
 }
 
 TEST_CASE("limits and throttling are written as they are") {
