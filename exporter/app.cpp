@@ -157,7 +157,8 @@ Result<std::unique_ptr<App>> App::start(const Cli& cli, const config::Config& co
   const std::string mountinfo = cli.procfs + "/self/mountinfo";
   app->hierarchies_ = {.v2 = paths->cgroupfs,
                        .cpu_v1 = targets::find_controller_mount(mountinfo, "cpu"),
-                       .cpuset_v1 = targets::find_controller_mount(mountinfo, "cpuset")};
+                       .cpuset_v1 = targets::find_controller_mount(mountinfo, "cpuset"),
+                       .freezer_v1 = targets::find_controller_mount(mountinfo, "freezer")};
   auto object = targets::load_targets_object(app->table_.indices(), app->cgroup_v1_,
                                              {.forced_method = {}, .btf_path = cli.btf_file, .attach = attach});
   if (!object) {

@@ -15,6 +15,7 @@ namespace tacho::probes {
 namespace {
 
 constexpr std::int64_t kIntervalNs = 10'000'000'000;
+constexpr std::int64_t kFrozenIntervalNs = 5'000'000'000;
 
 /// The whole number at the beginning of `text`, which is moved behind it.
 template <class Number>
@@ -164,11 +165,37 @@ std::optional<std::uint64_t> cgroup_throttled(const CpuHierarchies& hierarchies,
   return parse_throttled(contents(mount + std::string(path) + "/cpu.stat").value_or(""));
 }
 
+std::optional<bool> cgroup_frozen(const CpuHierarchies& hierarchies, std::string_view path) {
+  if (!hierarchies.freezer_v1.empty()) {
+    if (const auto state = contents(hierarchies.freezer_v1 + std::string(path) + "/freezer.state");
+        state && state->starts_with("FROZEN")) {
+      return true;
+    }
+  }
+  // Linux 5.2; also where runtimes use the v1 controller, this one may be frozen.
+  const auto events = contents(hierarchies.v2 + std::string(path) + "/cgroup.events");
+  const std::size_t at = events ? events->find("frozen ") : std::string::npos;
+  return at == std::string::npos ? std::nullopt : std::optional(events->substr(at).starts_with("frozen 1"));
+}
+
 void CpuLimits::locate(std::string_view path) {
   if (path != path_) {
     path_ = path;
     throttled_.reset();
     next_ns_ = 0;
+    next_frozen_ns_ = 0;
+    allowance_.frozen.reset();
+  }
+}
+
+void CpuLimits::read_frozen(const CpuHierarchies& hierarchies, bool ran, std::int64_t now_ns) {
+  if (path_.empty()) {
+    return;
+  }
+  // What is frozen is looked at each time, until it is not; what runs is not.
+  if (allowance_.frozen.value_or(false) || (now_ns >= next_frozen_ns_ && (!ran || !allowance_.frozen))) {
+    allowance_.frozen = cgroup_frozen(hierarchies, path_);
+    next_frozen_ns_ = now_ns + kFrozenIntervalNs;
   }
 }
 
@@ -190,6 +217,7 @@ void CpuLimits::update(const CpuHierarchies& hierarchies, const ThreadLimits& th
     limit_ = path_.empty() ? std::nullopt : cgroup_cpu_limit(hierarchies, path_);
     has_quota_ = !path_.empty() && quota_of(hierarchies, path_);
   }
+  read_frozen(hierarchies, threads.ran, now_ns);
   if (has_quota_ || (due && !path_.empty())) {
     read_throttled(hierarchies);
   }

@@ -15,15 +15,17 @@ namespace tacho::probes {
 
 /// Mounts of the hierarchies; a controller is either in a v1 hierarchy of its own or in v2.
 struct CpuHierarchies {
-  std::string v2;         ///< or the one hierarchy of v1 whose paths name the cgroups
-  std::string cpu_v1;     ///< empty: the controller is in v2
-  std::string cpuset_v1;  ///< the same
+  std::string v2;          ///< or the one hierarchy of v1 whose paths name the cgroups
+  std::string cpu_v1;      ///< empty: the controller is in v2
+  std::string cpuset_v1;   ///< the same
+  std::string freezer_v1;  ///< the same
 };
 
 /// What a target may use and could not.
 struct CpuAllowance {
   double cores = 0;  ///< CPUs, or a fraction of one; 0: not known yet
   std::uint64_t throttled_ns = 0;
+  std::optional<bool> frozen;  ///< none: it has no cgroup of its own, or no file tells
 };
 
 /// A set of CPUs by number, 64 a word.
@@ -34,6 +36,7 @@ std::size_t count(const CpuSet& cpus);
 struct ThreadLimits {
   CpuSet cpus{};            ///< that they may run on; none: not known
   std::uint64_t quota = 0;  ///< as in sched_affinity
+  bool ran = false;         ///< since the last look: then they are not frozen
 };
 
 /// Leaves the CPUs with numbers below `end`: in the kernel's own sets the bits above are anything.
@@ -57,19 +60,24 @@ std::optional<double> cgroup_cpu_limit(const CpuHierarchies& hierarchies, std::s
 /// Time that the cgroup itself was throttled so far, in ns; nothing if it has no such file.
 std::optional<std::uint64_t> cgroup_throttled(const CpuHierarchies& hierarchies, std::string_view path);
 
+/// Whether the cgroup or one above it is frozen; nothing if no file tells.
+std::optional<bool> cgroup_frozen(const CpuHierarchies& hierarchies, std::string_view path);
+
 /// The limits of one target, read again now and then.
 class CpuLimits {
  public:
   /// @param path of the target's cgroup; empty: it has none of its own
   void locate(std::string_view path);
 
-  /// Reads what is due: limits every ten seconds, time throttled each time if the cgroup has a quota.
+  /// Reads what is due: limits every ten seconds, time throttled each time if the cgroup has a quota, whether it
+  /// is frozen every five seconds in which it did not run.
   void update(const CpuHierarchies& hierarchies, const ThreadLimits& threads, std::int64_t now_ns);
 
   [[nodiscard]] const CpuAllowance& allowance() const { return allowance_; }
 
  private:
   void read_throttled(const CpuHierarchies& hierarchies);
+  void read_frozen(const CpuHierarchies& hierarchies, bool ran, std::int64_t now_ns);
 
   std::string path_;
   CpuAllowance allowance_;
@@ -80,6 +88,7 @@ class CpuLimits {
   std::optional<double> threads_quota_;     ///< and how much of them
   std::optional<std::uint64_t> throttled_;  ///< as the cgroup told last
   std::int64_t next_ns_ = 0;
+  std::int64_t next_frozen_ns_ = 0;
 };
 
 }  // namespace tacho::probes

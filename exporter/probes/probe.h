@@ -47,6 +47,7 @@ struct ConditionCounters {
   };
   std::optional<Turns> turns;
   std::optional<Polls> polls;
+  std::optional<bool> frozen;  ///< now
 };
 
 /// What the sampler reads of a target once a second, beside the window's counters; each probe adds its part.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <utility>
 #include <vector>
 
 #include "kernel/features.h"
@@ -76,6 +77,7 @@ class SchedProbe final : public Probe {
     }
     activity.runnable_ns = target.totals.state_ns[TACHO_THREAD_RUNNABLE];
     activity.cpu = target.limits.allowance();
+    activity.conditions.frozen = activity.cpu.frozen;
   }
 
   void summarize(std::uint32_t /*index*/, Summary& /*summary*/) override {}
@@ -94,6 +96,7 @@ class SchedProbe final : public Probe {
   struct State {
     SchedTotals totals;
     CpuLimits limits;
+    std::uint64_t running_ns = 0;  ///< at the last look
   };
 
   static std::int64_t clock_ns() {
@@ -121,6 +124,8 @@ class SchedProbe final : public Probe {
       add_affinity(threads, *shard, now_ns);
     }
     keep_below(threads.cpus, possible_cpus_);
+    const std::uint64_t running_ns = target.totals.state_ns[TACHO_THREAD_RUNNING];
+    threads.ran = std::exchange(target.running_ns, running_ns) != running_ns;
     target.limits.update(hierarchies_, threads, now_ns);
     return target;
   }

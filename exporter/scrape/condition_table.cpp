@@ -36,6 +36,9 @@ constexpr std::array kLostEvents{Names{"tacho_connections_active"},        Names
 constexpr std::array kOneWay{Names{"tacho_request_receive_seconds"}, Names{"tacho_requests_in_flight"},
                              Names{"tacho_requests_unanswered_total"}};
 
+constexpr std::array kFrozen{Names{"tacho_idle_seconds_total"}, Names{"tacho_poll_duration_mean_seconds"},
+                             Names{"tacho_requests_in_flight"}, Names{"tacho_saturation_ratio"}};
+
 constexpr std::array<ConditionEntry, kConditions> kTable{{
     {"multiplexed",
      "connections carry several requests at a time (pipelining, HTTP/2): requests are under-counted, and those that "
@@ -53,6 +56,7 @@ constexpr std::array<ConditionEntry, kConditions> kTable{{
      "more than one in ten messages got no reply: what is in flight may wait for nothing, and a pause within a request "
      "is not told from one between two",
      kOneWay},
+    {"frozen", "the cgroup is frozen (docker pause): nothing runs, and requests that wait are not read", kFrozen},
 }};
 
 }  // namespace

@@ -112,6 +112,9 @@ Conditions ConditionWatch::evaluate(bool few_samples) const {
   if (turns && polls) {
     set(Condition::no_poll, turns->requests > turns_before.requests && polls->calls == polls_before.calls);
   }
+  if (last.counters.frozen) {
+    set(Condition::frozen, *last.counters.frozen);
+  }
   const std::uint64_t skipped = last.losses.skipped - first.losses.skipped;
   const std::uint64_t all = last.losses.requests - first.losses.requests;
   set(Condition::lost_events,

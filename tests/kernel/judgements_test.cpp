@@ -1,5 +1,6 @@
 // What is said about a target beside its counters: saturation, its error, conditions.
 #include <catch2/catch.hpp>
+#include <fstream>
 
 #include "kernel/support/cgroup.h"
 #include "kernel/support/page.h"
@@ -71,4 +72,20 @@ TEST_CASE("with neither sockets nor threads seen there is no saturation, not one
   const Page page = page_without(false, true, false);
   CHECK(page.count("tacho_saturation_ratio") == 0);
   CHECK(page.count("tacho_saturation_ratio_error") == 0);
+}
+
+TEST_CASE("a frozen cgroup is told, until it is thawed (N9)") {
+  const Watched where;
+  Server server(where.directory());
+  const auto frozen = [&where](double state) {
+    return shared().wait_for([&] { return where.value("tacho_target_condition", {{"condition", "frozen"}}) == state; });
+  };
+  const auto freeze = [&where](int state) { std::ofstream(where.directory() + "/cgroup.freeze") << state; };
+  CHECK(frozen(0));
+  freeze(1);
+  CHECK(frozen(1));
+  freeze(0);
+  CHECK(frozen(0));
+  server.ask(kRequests);
+  server.finish();
 }

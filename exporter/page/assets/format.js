@@ -54,5 +54,6 @@ export const CONDITIONS = {
   busy_polling: "Most polls do not wait: time spent in them is not idle time.",
   few_samples: "Too few sends for their rate and for the variance of intervals; nothing else is meant.",
   no_poll: "Requests are served without polling calls: nothing is said about idleness.",
+  frozen: "The cgroup is frozen (docker pause): nothing runs, and requests that wait are not read.",
   lost_events: "A probe has lost events: counts may be too low.",
 };

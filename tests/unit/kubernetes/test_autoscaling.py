@@ -42,7 +42,8 @@ def by_pod(tmp_path, *containers: dict) -> dict[str, float]:
 
 def total(tmp_path, *containers: dict) -> float:
     """What KEDA is told."""
-    ((labels, value),) = promtool.answers(autoscaling.keda_query(), tmp_path, {n: values for one in containers for n, values in one.items()})
+    series = {name: values for one in containers for name, values in one.items()}
+    ((labels, value),) = promtool.answers(autoscaling.keda_query(), tmp_path, series)
     assert labels == {}
     return value
 

@@ -107,7 +107,10 @@ def test_every_value_is_used_and_explained():
         assert before[-1].startswith("#") or name in {"image", "nodeSelector", "tolerations", "affinity", "rules"}, name
 
 
-@pytest.mark.parametrize("broken", ["{{ .Values.image.repo", "{{ if .Values.config }}", "{{ .Values.config | b64enc }}", "{{ range .Values.x }}"])
+@pytest.mark.parametrize(
+    "broken",
+    ["{{ .Values.image.repo", "{{ if .Values.config }}", "{{ .Values.config | b64enc }}", "{{ range .Values.x }}"],
+)
 def test_stand_in_refuses_what_it_does_not_know(tmp_path, monkeypatch, broken):
     (tmp_path / "templates").mkdir()
     (tmp_path / "templates" / "x.yaml").write_text(f"a: {broken}\n")

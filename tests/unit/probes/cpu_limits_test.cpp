@@ -87,13 +87,13 @@ TEST_CASE("the least of all quotas on the way up counts, and the cpuset") {
   (void)tree.file("pod/small/cpu.max", "50000 100000\n");
   (void)tree.file("pod/free/cpu.max", "max 100000\n");
   (void)tree.directory("pod/bare");
-  const CpuHierarchies v2{.v2 = tree.path(), .cpu_v1 = "", .cpuset_v1 = ""};
+  const CpuHierarchies v2{.v2 = tree.path(), .cpu_v1 = "", .cpuset_v1 = "", .freezer_v1 = ""};
   CHECK(cgroup_cpu_limit(v2, "/pod/small") == 0.5);
   CHECK(cgroup_cpu_limit(v2, "/pod/free") == 2);
   CHECK(cgroup_cpu_limit(v2, "/pod/bare") == 2);
   CHECK(cgroup_cpu_limit(v2, "/elsewhere") == 8);
   CHECK(cgroup_cpu_limit(v2, "/") == 8);
-  CHECK_FALSE(cgroup_cpu_limit({.v2 = tree.path() + "/none", .cpu_v1 = "", .cpuset_v1 = ""}, "/pod"));
+  CHECK_FALSE(cgroup_cpu_limit({.v2 = tree.path() + "/none", .cpu_v1 = "", .cpuset_v1 = "", .freezer_v1 = ""}, "/pod"));
 }
 
 TEST_CASE("controllers of v1 are asked in their own hierarchies, by the nearest group that is there") {
@@ -105,8 +105,10 @@ TEST_CASE("controllers of v1 are asked in their own hierarchies, by the nearest 
   (void)tree.file("cpu/slice/cpu.stat", "nr_periods 1\nnr_throttled 1\nthrottled_time 42\n");
   (void)tree.file("cpuset/cpuset.effective_cpus", "0-63\n");
   (void)tree.file("unified/slice/service/cpu.max", "10000 100000\n");  // not its hierarchy
-  const CpuHierarchies hybrid{
-      .v2 = tree.path() + "/unified", .cpu_v1 = tree.path() + "/cpu", .cpuset_v1 = tree.path() + "/cpuset"};
+  const CpuHierarchies hybrid{.v2 = tree.path() + "/unified",
+                              .cpu_v1 = tree.path() + "/cpu",
+                              .cpuset_v1 = tree.path() + "/cpuset",
+                              .freezer_v1 = ""};
   CHECK(cgroup_cpu_limit(hybrid, "/slice/service") == 2.5);
   CHECK(cgroup_cpu_limit(hybrid, "/other") == 64);
   CHECK(cgroup_throttled(hybrid, "/slice") == 42);
@@ -118,31 +120,31 @@ TEST_CASE("without a cgroup the machine and the threads' affinity are the limit"
   limits.update({}, {}, 1);
   CHECK(limits.allowance().cores == online());
   CHECK(limits.allowance().throttled_ns == 0);
-  limits.update({}, {.cpus = {0b1000, 0, 0, 0}}, 2);
+  limits.update({}, {.cpus = {0b1000, 0, 0, 0}, .quota = 0, .ran = true}, 2);
   CHECK(limits.allowance().cores == 1);
   // Nothing new about the threads: they may still use what they might.
   limits.update({}, {}, 3);
   CHECK(limits.allowance().cores == 1);
-  limits.update({}, {.cpus = {~0ULL, ~0ULL, ~0ULL, ~0ULL}}, 4);
+  limits.update({}, {.cpus = {~0ULL, ~0ULL, ~0ULL, ~0ULL}, .quota = 0, .ran = true}, 4);
   CHECK(limits.allowance().cores == online());
 }
 
 TEST_CASE("the quota that the kernel tells of the threads is a limit, too, also without a cgroup's files") {
   constexpr std::uint64_t kCpu = 1ULL << TACHO_QUOTA_SHIFT;
   CpuLimits limits;
-  limits.update({}, {.cpus = {}, .quota = kCpu / 4}, 1);
+  limits.update({}, {.cpus = {}, .quota = kCpu / 4, .ran = true}, 1);
   CHECK(limits.allowance().cores == 0.25);
   limits.update({}, {}, 2);  // no thread has run: what was said last holds
   CHECK(limits.allowance().cores == 0.25);
-  limits.update({}, {.cpus = {}, .quota = TACHO_NO_QUOTA}, 3);
+  limits.update({}, {.cpus = {}, .quota = TACHO_NO_QUOTA, .ran = true}, 3);
   CHECK(limits.allowance().cores == online());
-  limits.update({}, {.cpus = {0b1, 0, 0, 0}, .quota = 3 * kCpu}, 4);
+  limits.update({}, {.cpus = {0b1, 0, 0, 0}, .quota = 3 * kCpu, .ran = true}, 4);
   CHECK(limits.allowance().cores == 1);
 }
 
 TEST_CASE("throttled time counts from the first look, each time if there is a quota, and never falls") {
   const TempTree tree;
-  const CpuHierarchies v2{.v2 = tree.path(), .cpu_v1 = "", .cpuset_v1 = ""};
+  const CpuHierarchies v2{.v2 = tree.path(), .cpu_v1 = "", .cpuset_v1 = "", .freezer_v1 = ""};
   (void)tree.file("web/cpu.max", "50000 100000\n");
   (void)tree.file("web/cpu.stat", stat_v2(1'000'000));
   CpuLimits limits;
@@ -165,7 +167,7 @@ TEST_CASE("throttled time counts from the first look, each time if there is a qu
 
 TEST_CASE("a quota that is set later is seen within ten seconds") {
   const TempTree tree;
-  const CpuHierarchies v2{.v2 = tree.path(), .cpu_v1 = "", .cpuset_v1 = ""};
+  const CpuHierarchies v2{.v2 = tree.path(), .cpu_v1 = "", .cpuset_v1 = "", .freezer_v1 = ""};
   (void)tree.file("web/cpu.max", "max 100000\n");
   CpuLimits limits;
   limits.locate("/web");
@@ -174,4 +176,44 @@ TEST_CASE("a quota that is set later is seen within ten seconds") {
   (void)tree.file("web/cpu.max", "25000 100000\n");
   limits.update(v2, {}, 1 + kTenSeconds);
   CHECK(limits.allowance().cores == 0.25);
+}
+
+TEST_CASE("a cgroup is frozen if v2 or the v1 controller says so, and nothing is said without a file") {
+  const TempTree tree;
+  (void)tree.file("v2/web/cgroup.events", "populated 1\nfrozen 0\n");
+  (void)tree.file("v2/paused/cgroup.events", "populated 1\nfrozen 1\n");
+  (void)tree.file("v2/old/cgroup.events", "populated 1\n");  // before Linux 5.2
+  (void)tree.file("freezer/web/freezer.state", "FROZEN\n");
+  (void)tree.file("freezer/paused/freezer.state", "THAWED\n");
+  CpuHierarchies hierarchies{.v2 = tree.path() + "/v2", .cpu_v1 = "", .cpuset_v1 = "", .freezer_v1 = ""};
+  CHECK(cgroup_frozen(hierarchies, "/web") == false);
+  CHECK(cgroup_frozen(hierarchies, "/paused") == true);
+  CHECK_FALSE(cgroup_frozen(hierarchies, "/old").has_value());
+  CHECK_FALSE(cgroup_frozen(hierarchies, "/none").has_value());
+  hierarchies.freezer_v1 = tree.path() + "/freezer";
+  CHECK(cgroup_frozen(hierarchies, "/web") == true);
+  CHECK(cgroup_frozen(hierarchies, "/paused") == true);
+}
+
+TEST_CASE("whether a cgroup is frozen is read again only while it does not run") {
+  const TempTree tree;
+  (void)tree.file("web/cgroup.events", "populated 1\nfrozen 0\n");
+  const CpuHierarchies v2{.v2 = tree.path(), .cpu_v1 = "", .cpuset_v1 = "", .freezer_v1 = ""};
+  const ThreadLimits running{.cpus = {}, .quota = 0, .ran = true};
+  constexpr std::int64_t kFiveSeconds = 5'000'000'000;
+  CpuLimits limits;
+  CHECK_FALSE(limits.allowance().frozen.has_value());
+  limits.update(v2, {}, 1);
+  CHECK_FALSE(limits.allowance().frozen.has_value());  // it has no cgroup
+  limits.locate("/web");
+  limits.update(v2, {}, 2);
+  CHECK(limits.allowance().frozen == false);
+  (void)tree.file("web/cgroup.events", "populated 1\nfrozen 1\n");
+  limits.update(v2, running, 3 + kFiveSeconds);
+  CHECK(limits.allowance().frozen == false);
+  limits.update(v2, {}, 4 + kFiveSeconds);
+  CHECK(limits.allowance().frozen == true);
+  (void)tree.file("web/cgroup.events", "populated 1\nfrozen 0\n");
+  limits.update(v2, {}, 5 + kFiveSeconds);
+  CHECK(limits.allowance().frozen == false);
 }

@@ -169,7 +169,7 @@ TEST_CASE("affinity is what threads of this period and the one before may use") 
 }
 
 TEST_CASE("limits and throttling are written as they are") {
-  const auto seen = page({}, {.cores = 1.5, .throttled_ns = 2'500'000'000});
+  const auto seen = page({}, {.cores = 1.5, .throttled_ns = 2'500'000'000, .frozen = {}});
   CHECK(seen.at("tacho_cpu_limit_cores") == "1.5");
   CHECK(seen.at("tacho_cpu_throttled_seconds_total") == "2.5");
 }

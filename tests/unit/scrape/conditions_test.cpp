@@ -41,7 +41,7 @@ Names seen(const ConditionWatch& watch) {
 
 /// Counters of both probes.
 ConditionCounters counters(const ConditionCounters::Turns& turns, const ConditionCounters::Polls& polls = {}) {
-  return {.turns = turns, .polls = polls};
+  return {.turns = turns, .polls = polls, .frozen = {}};
 }
 
 /// What holds when the counters come to be these within a second, having been 0.
@@ -161,10 +161,11 @@ TEST_CASE("a condition is told only where its probes see") {
   const ConditionCounters::Turns busy{.requests = 1'000};
   CHECK(seen_with(counters(busy)) == Names{"multiplexed", "busy_polling", "few_samples", "no_poll", "lost_events"});
   // The poll probe is off, as in a sidecar: that a server does not poll cannot be known.
-  CHECK(seen_with({.turns = busy, .polls = {}}) == Names{"multiplexed", "few_samples", "lost_events"});
-  CHECK(seen_with({.turns = {}, .polls = ConditionCounters::Polls{.calls = 9}}) ==
+  CHECK(seen_with({.turns = busy, .polls = {}, .frozen = {}}) == Names{"multiplexed", "few_samples", "lost_events"});
+  CHECK(seen_with({.turns = {}, .polls = ConditionCounters::Polls{.calls = 9}, .frozen = {}}) ==
         Names{"busy_polling", "lost_events"});
   CHECK(seen_with({}) == Names{"lost_events"});
+  CHECK(seen_with({.turns = {}, .polls = {}, .frozen = false}) == Names{"lost_events", "frozen"});
 }
 
 TEST_CASE("every condition has a name in the family, and the family's label is reserved") {
@@ -207,11 +208,19 @@ TEST_CASE("every condition names families of targets, sorted, each once") {
   CHECK_FALSE(invalidates("nothing", "tacho_requests_total"));
 }
 
+TEST_CASE("a frozen cgroup is told as long as it is frozen") {
+  ConditionWatch watch(10s);
+  watch.push(0, {.turns = {}, .polls = {}, .frozen = true}, {});
+  CHECK(holding(watch) == Names{"frozen"});
+  watch.push(kSecond, {.turns = {}, .polls = {}, .frozen = false}, {});
+  CHECK(holding(watch).empty());
+}
+
 TEST_CASE("what says nothing about saturation does not judge it") {
   for (const std::string_view condition : {"busy_polling", "few_samples", "no_poll"}) {
     CHECK_FALSE(invalidates(condition, "tacho_saturation_ratio"));
   }
-  for (const std::string_view condition : {"multiplexed", "lost_events"}) {
+  for (const std::string_view condition : {"multiplexed", "lost_events", "frozen"}) {
     CHECK(invalidates(condition, "tacho_saturation_ratio"));
   }
 }
