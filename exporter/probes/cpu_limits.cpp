@@ -87,6 +87,11 @@ std::size_t count(const CpuSet& cpus) {
   });
 }
 
+std::size_t usable_cpus(std::size_t allowed, std::size_t online) {
+  constexpr std::size_t kAll = TACHO_AFFINITY_WORDS * 64;
+  return allowed == 0 || allowed == kAll ? online : std::min(allowed, online);
+}
+
 void keep_below(CpuSet& cpus, std::size_t end) {
   constexpr std::size_t kBits = 64;
   for (std::size_t i = 0; i < cpus.size(); ++i) {
@@ -231,7 +236,7 @@ void CpuLimits::update(const CpuHierarchies& hierarchies, const ThreadLimits& th
       threads_quota_ = static_cast<double>(threads.quota) / (1 << TACHO_QUOTA_SHIFT);
     }
   }
-  allowance_.cores = static_cast<double>(threads_ > 0 ? std::min(threads_, online_) : online_);
+  allowance_.cores = static_cast<double>(usable_cpus(threads_, online_));
   for (const auto& limit : {limit_, threads_quota_}) {
     allowance_.cores = std::min(allowance_.cores, limit.value_or(allowance_.cores));
   }

@@ -39,6 +39,9 @@ struct ThreadLimits {
   bool ran = false;         ///< since the last look: then they are not frozen
 };
 
+/// How many CPUs threads can use that may run on `allowed` ones; 0: not known. All that a set tells apart are no
+/// restriction: on larger machines that is how threads look that may run anywhere.
+std::size_t usable_cpus(std::size_t allowed, std::size_t online);
 /// Leaves the CPUs with numbers below `end`: in the kernel's own sets the bits above are anything.
 void keep_below(CpuSet& cpus, std::size_t end);
 

@@ -115,6 +115,14 @@ TEST_CASE("controllers of v1 are asked in their own hierarchies, by the nearest 
   CHECK_FALSE(cgroup_throttled(hybrid, "/slice/service"));
 }
 
+TEST_CASE("threads that may run anywhere are not limited to the CPUs that a set tells apart") {
+  CHECK(usable_cpus(256, 384) == 384);
+  CHECK(usable_cpus(256, 8) == 8);
+  CHECK(usable_cpus(255, 384) == 255);
+  CHECK(usable_cpus(0, 384) == 384);
+  CHECK(usable_cpus(4, 2) == 2);
+}
+
 TEST_CASE("without a cgroup the machine and the threads' affinity are the limit") {
   CpuLimits limits;
   limits.update({}, {}, 1);
