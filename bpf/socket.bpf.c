@@ -11,6 +11,7 @@
 #include "socket_binding.bpf.h"
 #include "socket_calls.bpf.h"
 #include "socket_datagram.bpf.h"
+#include "socket_sweep.bpf.h"
 #include "socket_turns.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -137,31 +138,58 @@ static __always_inline void on_operation(struct sock *sk, int bytes, u32 directi
 			server_received(st, shard, sk, tp, now, bytes);
 		break;
 	case TACHO_ROLE_CLIENT:
-	case TACHO_ROLE_DATAGRAM_CLIENT:
 		if (direction == TACHO_SEND)
 			client_sent(st, sk, tp, now, bytes);
 		else
 			client_received(st, sk, tp, now, bytes);
 		break;
+	case TACHO_ROLE_DATAGRAM:
 	case TACHO_ROLE_DATAGRAM_SERVER:
+	case TACHO_ROLE_DATAGRAM_CLIENT:
 		if (direction == TACHO_SEND)
-			datagram_sent(sk, shard, now);
+			datagram_sent(sk, st, shard, bytes, now, chains->direction[TACHO_RECEIVE].last);
 		else
-			datagram_received(sk, shard, now);
+			datagram_received(sk, st, shard, now);
 		break;
 	}
+}
+
+/* A datagram may be empty; at the end of a stream, or when the socket was shut down, nothing was received. */
+static __always_inline bool is_empty_datagram(struct sock *sk, long ret, u32 direction)
+{
+	return !ret && is_datagram(sk) &&
+	       (direction == TACHO_SEND || !(FIELD(sk, sk_shutdown) & RCV_SHUTDOWN));
+}
+
+static __always_inline bool is_operation(struct sock *sk, long ret, u32 direction)
+{
+	return ret > 0 || is_empty_datagram(sk, ret, direction);
+}
+
+static __always_inline void on_failed_datagram(struct sock *sk)
+{
+	struct socket_state *st = is_unwatched_task() ? NULL : state_of(sk);
+
+	if (st)
+		end_batch(st);
 }
 
 /* An operation that has ended, of which nothing was only looked at. */
 static __always_inline void on_socket_returned(struct sock *sk, long ret, int flags, u32 direction)
 {
-	if (sk && ret > 0 && !(flags & (MSG_PEEK | MSG_ERRQUEUE)))
+	if (!sk || flags & (MSG_PEEK | MSG_ERRQUEUE))
+		return;
+	if (is_operation(sk, ret, direction))
 		on_operation(sk, ret, direction);
+	else if (ret < 0 && direction == TACHO_SEND && is_datagram(sk))
+		on_failed_datagram(sk);
 }
 
-REPEATED_TRACEPOINT(sock_send_length, socket_send, EVENT_SEND, is_unwatched_task() || ret <= 0,
+REPEATED_TRACEPOINT(sock_send_length, socket_send, EVENT_SEND,
+		    is_unwatched_task() || !is_operation(sk, ret, TACHO_SEND),
 		    on_socket_returned(sk, ret, 0, TACHO_SEND), struct sock *sk, int ret)
-REPEATED_TRACEPOINT(sock_recv_length, socket_receive, EVENT_RECEIVE, is_unwatched_task() || ret <= 0,
+REPEATED_TRACEPOINT(sock_recv_length, socket_receive, EVENT_RECEIVE,
+		    is_unwatched_task() || !is_operation(sk, ret, TACHO_RECEIVE),
 		    on_socket_returned(sk, ret, flags, TACHO_RECEIVE), struct sock *sk, int ret, int flags)
 
 static __always_inline void on_data_ready(struct sock *sk)
@@ -184,8 +212,8 @@ static __always_inline void on_data_ready(struct sock *sk)
 	tp = tcp_sock_of(sk);
 	now = tp ? FIELD(tp, tcp_clock_cache) : bpf_ktime_get_ns();
 	data_arrived(st, tp, now);
-	if (may_become_datagram_server(sk, st))
-		datagram_arrived(sk, now);
+	if (may_serve_datagrams(sk, st))
+		datagram_arrived(sk, st, now);
 	/*
 	 * Before the hook of our own send has run, the client may have read the reply and sent its next
 	 * request: then the socket's write position has moved since the request was read. The end of the
@@ -201,9 +229,8 @@ REPEATED_TRACEPOINT(sk_data_ready, socket_data_ready, EVENT_DATA_READY, !noticea
 
 #include "socket_hooks.bpf.h"
 
-/* What a second run for the same event must not do again: `counts_listeners`. All else is the same twice. */
-static __always_inline void on_state_change(struct sock *sk, int old_state, int new_state,
-					    bool counts_listeners)
+/* A second run for the same event changes nothing more. */
+static __always_inline void on_state_change(struct sock *sk, int old_state, int new_state)
 {
 	struct socket_state *st;
 	bool mptcp = is_mptcp(sk);
@@ -212,14 +239,14 @@ static __always_inline void on_state_change(struct sock *sk, int old_state, int 
 		return;
 	/* The port of an MPTCP socket is listened on by its first subflow, too. */
 	if (new_state == TCP_LISTEN) {
-		if (counts_listeners && !mptcp)
-			count_listener(sk, true);
+		if (!mptcp)
+			note_listener(sk);
 		bind_new(sk, TACHO_ROLE_LISTENER);
 		return;
 	}
 	if (old_state == TCP_LISTEN) {
-		if (counts_listeners && new_state == TCP_CLOSE && !mptcp)
-			count_listener(sk, false);
+		if (new_state == TCP_CLOSE)
+			remove_listener((u64)sk);
 		else if (new_state == TCP_SYN_RECV)
 			inherit_state(sk);
 		/* A connection's socket begins as a copy of the listening one: TCP's goes to SYN_RECV. */
@@ -248,18 +275,17 @@ static __always_inline void on_state_change(struct sock *sk, int old_state, int 
 	}
 }
 
-ON_TRACEPOINT(inet_sock_set_state, socket_state_change, on_state_change(sk, old_state, new_state, true),
+ON_TRACEPOINT(inet_sock_set_state, socket_state_change, on_state_change(sk, old_state, new_state),
 	      struct sock *sk, int old_state, int new_state)
 
 /*
  * The second program behind it (socket_again.bpf.h). No note is needed, nor would there be a place for one:
- * most sockets have no state yet. That a port is listened on, the first one alone counts; connections to a
- * listening socket that it has missed inherit their state all the same.
+ * most sockets have no state yet.
  */
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(socket_state_change_again, struct sock *sk, int old_state, int new_state)
 {
-	on_state_change(sk, old_state, new_state, false);
+	on_state_change(sk, old_state, new_state);
 	return 0;
 }
 
@@ -272,19 +298,15 @@ int socket_list_ports(struct bpf_iter__task_file *ctx)
 {
 	struct file *file = ctx->file;
 	struct task_struct *task = ctx->task;
-	struct listening_port key;
 	struct sock *sk;
-	u32 one = 1;
 
 	if (!file || !task)
 		return 0;
 	sk = sock_of_file(file);
 	if (!sk)
 		return 0;
-	if ((!is_tcp(sk) && !is_mptcp(sk)) || FIELD(sk, __sk_common.skc_state) != TCP_LISTEN)
-		return 0;
-	key = port_of(sk);
-	bpf_map_update_elem(&listening_ports, &key, &one, BPF_NOEXIST);
+	if ((is_tcp(sk) || is_mptcp(sk)) && FIELD(sk, __sk_common.skc_state) == TCP_LISTEN)
+		note_listener(sk);
 	return 0;
 }
 
@@ -296,7 +318,6 @@ SEC("iter/tcp")
 int socket_list_own_ports(struct bpf_iter__tcp *ctx)
 {
 	struct sock_common *sk = ctx->sk_common;
-	u32 one = 1;
 
 	if (sk && FIELD(sk, skc_state) == TCP_LISTEN) {
 		struct listening_port key = {
@@ -304,7 +325,7 @@ int socket_list_own_ports(struct bpf_iter__tcp *ctx)
 		    .port = FIELD(sk, skc_num),
 		};
 
-		bpf_map_update_elem(&listening_ports, &key, &one, BPF_NOEXIST);
+		add_listener((u64)sk, &key);
 	}
 	return 0;
 }

@@ -17,7 +17,8 @@ enum socket_role {
 	TACHO_ROLE_LISTENER,
 	TACHO_ROLE_SERVER,
 	TACHO_ROLE_CLIENT,
-	TACHO_ROLE_DATAGRAM_SERVER,
+	TACHO_ROLE_DATAGRAM,	    /* serves some peers and calls others */
+	TACHO_ROLE_DATAGRAM_SERVER, /* all of its peers */
 	TACHO_ROLE_DATAGRAM_CLIENT,
 	TACHO_ROLE_OTHER,   /* operations count, turns do not */
 	TACHO_ROLE_IGNORED, /* a server socket on a port that the target does not name */
@@ -51,9 +52,10 @@ struct socket_shard {
 	struct duration_histogram accept_wait;
 	__u64 opened; /* turns: answered, dismissed and unanswered ones are what is no more in flight */
 	__u64 unanswered;
-	__u64 oneway;		       /* messages that the server did not answer before more came */
+	__u64 oneway;		       /* messages that got no reply */
 	__u64 handshakes;	       /* turns of TLS handshakes, which are in none of the histograms */
 	__u64 dismissed;	       /* turns opened that were no requests after all */
+	__u64 calls_overlapped;	       /* begun while another one to the same peer was open */
 	__u64 overlapped_turns;	       /* data was waiting unread when the reply went out */
 	__u64 sampled_turns;	       /* that were looked at for several requests in one read */
 	__u64 repeated_turns;	       /* of these, with more than one */
@@ -73,7 +75,8 @@ struct socket_chain {
 struct socket_chains {
 	struct socket_chain direction[TACHO_DIRECTIONS];
 	__u32 peers; /* dependency slots that were asked for */
-	__u32 pad[15];
+	__u32 spare; /* one of them that was given back; 0: none */
+	__u32 pad[14];
 };
 
 /* A TCP port somebody listens on: tells server sockets from client sockets where their birth was not seen. */

@@ -18,26 +18,61 @@ static __always_inline struct listening_port port_of(struct sock *sk)
 	return key;
 }
 
-static __always_inline void count_listener(struct sock *sk, bool opened)
+/* Sockets that listen, by address; value: where. An iterator comes upon a socket once a descriptor. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 16384);
+	__type(key, u64);
+	__type(value, struct listening_port);
+} listening_sockets SEC(".maps");
+
+static __always_inline void remove_listener(u64 socket)
 {
-	struct listening_port key = port_of(sk);
+	struct listening_port *found = bpf_map_lookup_elem(&listening_sockets, &socket), port;
+	u32 *count;
+
+	if (!found)
+		return;
+	port = *found;
+	if (bpf_map_delete_elem(&listening_sockets, &socket))
+		return;
+	count = bpf_map_lookup_elem(&listening_ports, &port);
+	if (!count)
+		return;
+	if (*count <= 1)
+		bpf_map_delete_elem(&listening_ports, &port);
+	else
+		__sync_fetch_and_add(count, -1);
+}
+
+static __always_inline void add_listener(u64 socket, const struct listening_port *port)
+{
+	struct listening_port *known = bpf_map_lookup_elem(&listening_sockets, &socket);
 	u32 *count, one = 1;
 
-	/* A port that the kernel chose is given back before the state changes (tcp_set_state). */
-	if (!key.port)
-		key.port = bpf_ntohs(BPF_CORE_READ((struct inet_sock *)sk, inet_sport));
-	count = bpf_map_lookup_elem(&listening_ports, &key);
-	if (opened) {
-		if (count)
-			__sync_fetch_and_add(count, 1);
-		else if (bpf_map_update_elem(&listening_ports, &key, &one, BPF_ANY))
-			count_loss(TACHO_LOST_MAP_FULL);
-	} else if (count) {
-		if (*count <= 1)
-			bpf_map_delete_elem(&listening_ports, &key);
-		else
-			__sync_fetch_and_add(count, -1);
-	}
+	if (known && known->network == port->network && known->port == port->port)
+		return;
+	/* The address of one that was closed unseen. */
+	if (known)
+		remove_listener(socket);
+	if (bpf_map_update_elem(&listening_sockets, &socket, port, BPF_NOEXIST))
+		return;
+	count = bpf_map_lookup_elem(&listening_ports, port);
+	if (count)
+		__sync_fetch_and_add(count, 1);
+	else if (bpf_map_update_elem(&listening_ports, port, &one, BPF_ANY))
+		count_loss(TACHO_LOST_MAP_FULL);
+}
+
+/* A socket that listens. Without bind(2) it has no port yet when its state changes; iterators find it later.
+ */
+static __always_inline void note_listener(struct sock *sk)
+{
+	struct listening_port key = port_of(sk);
+
+	if (key.port)
+		add_listener((u64)sk, &key);
 }
 
 static __always_inline bool port_is_wanted(const struct target_ref *target, u16 port)
@@ -72,40 +107,83 @@ enum {
 	DATA_FIRST, /* data came before one; an answer may overtake the hook of the send */
 };
 
-/* A datagram socket serves if it receives before it sends; one that sends first is a client's. */
-static __always_inline u8 first_operation_role(struct sock *sk, u32 direction)
+/* Ports on which datagrams are served: a connected socket there is one of a server's for a client (DTLS). */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct listening_port);
+	__type(value, u32);
+} datagram_ports SEC(".maps");
+
+static __always_inline bool serves_beside(struct sock *sk)
 {
+	struct listening_port key = port_of(sk);
+
+	return bpf_map_lookup_elem(&datagram_ports, &key);
+}
+
+/*
+ * A datagram socket without a peer of its own serves some and calls others. A connected one serves if it
+ * receives before it sends; but if it is older than we are, and what it sent before was not seen, its ports
+ * say what it is.
+ */
+static __always_inline u8 datagram_role(struct sock *sk, u32 direction, bool older)
+{
+	u16 peer = bpf_ntohs(FIELD(sk, __sk_common.skc_dport));
+
+	if (!peer)
+		return TACHO_ROLE_DATAGRAM;
 	if (direction == TACHO_SEND)
+		return serves_beside(sk) ? TACHO_ROLE_DATAGRAM : TACHO_ROLE_DATAGRAM_CLIENT;
+	if (direction != TACHO_RECEIVE)
+		return TACHO_ROLE_NONE;
+	if (older && FIELD(sk, __sk_common.skc_num) >= FIRST_EPHEMERAL_PORT && peer < FIRST_EPHEMERAL_PORT &&
+	    !serves_beside(sk))
 		return TACHO_ROLE_DATAGRAM_CLIENT;
-	if (direction == TACHO_RECEIVE)
-		return FIELD(sk, __sk_common.skc_dport) ? TACHO_ROLE_DATAGRAM_CLIENT
-							: TACHO_ROLE_DATAGRAM_SERVER;
-	if (direction == OLDER_THAN_US && !FIELD(sk, __sk_common.skc_dport) &&
-	    FIELD(sk, __sk_common.skc_num) && FIELD(sk, __sk_common.skc_num) < FIRST_EPHEMERAL_PORT)
-		return TACHO_ROLE_DATAGRAM_SERVER;
-	return TACHO_ROLE_NONE;
+	return TACHO_ROLE_DATAGRAM;
 }
 
-static __always_inline bool may_become_datagram_server(struct sock *sk, const struct socket_state *st)
+static __always_inline bool may_serve_datagrams(struct sock *sk, const struct socket_state *st)
 {
-	return st->role == TACHO_ROLE_DATAGRAM_SERVER ||
-	       (st->role == TACHO_ROLE_NONE && is_udp(sk) && !FIELD(sk, __sk_common.skc_dport));
+	return st->role == TACHO_ROLE_DATAGRAM || st->role == TACHO_ROLE_DATAGRAM_SERVER ||
+	       (st->role == TACHO_ROLE_NONE && is_datagram(sk));
 }
 
-/* The accepted end of a unix connection has the listening socket's name, the other end as a rule none. */
-static __always_inline u8 unix_role(struct sock *sk)
+/* How many sockets share the name: a listening one and the ends that were accepted from it. */
+static __always_inline int name_users(const struct unix_sock *self)
+{
+	return BPF_CORE_READ(self, addr, refcnt.refs.counter);
+}
+
+/*
+ * The accepted end of a unix connection has the listening socket's name, and shares it; the other end has
+ * none, or one of its own. Once nobody listens any more, one that is left of two named ends counts as the
+ * server's.
+ */
+static __always_inline u8 unix_role(struct sock *sk, u32 direction)
 {
 	struct unix_sock *self = (struct unix_sock *)sk;
-	struct unix_sock *other;
+	struct unix_sock *other = (struct unix_sock *)BPF_CORE_READ(self, peer);
+	bool named = BPF_CORE_READ(self, addr);
+	bool other_named = other && BPF_CORE_READ(other, addr);
 
+	if (is_datagram(sk)) {
+		if (direction == TACHO_SEND)
+			return TACHO_ROLE_DATAGRAM_CLIENT;
+		if (!named)
+			return TACHO_ROLE_OTHER;
+		return direction == TACHO_RECEIVE || direction == OLDER_THAN_US ? TACHO_ROLE_DATAGRAM_SERVER
+										: TACHO_ROLE_NONE;
+	}
 	if (FIELD(sk, sk_type) != SOCK_STREAM && FIELD(sk, sk_type) != SOCK_SEQPACKET)
 		return TACHO_ROLE_OTHER;
 	if (FIELD(sk, __sk_common.skc_state) == TCP_LISTEN)
 		return TACHO_ROLE_LISTENER;
-	if (BPF_CORE_READ(self, addr))
-		return TACHO_ROLE_SERVER;
-	other = (struct unix_sock *)BPF_CORE_READ(self, peer);
-	return other && BPF_CORE_READ(other, addr) ? TACHO_ROLE_CLIENT : TACHO_ROLE_OTHER;
+	if (!named)
+		return other_named ? TACHO_ROLE_CLIENT : TACHO_ROLE_OTHER;
+	if (other_named && name_users(self) == 1 && name_users(other) > 1)
+		return TACHO_ROLE_CLIENT;
+	return TACHO_ROLE_SERVER;
 }
 
 /* The role of a socket whose birth was not seen. */
@@ -114,9 +192,9 @@ static __always_inline u8 guess_role(struct sock *sk, u32 direction)
 	struct listening_port key;
 
 	if (is_unix(sk))
-		return unix_role(sk);
+		return unix_role(sk, direction);
 	if (is_udp(sk))
-		return first_operation_role(sk, direction);
+		return datagram_role(sk, direction, direction == OLDER_THAN_US);
 	if (!is_tcp(sk) && !is_mptcp(sk))
 		return TACHO_ROLE_OTHER;
 	if (FIELD(sk, __sk_common.skc_state) == TCP_LISTEN)
@@ -131,7 +209,7 @@ static __always_inline void connect_connection(struct sock *sk, struct socket_st
 
 	/* Everything sent so far is answered. */
 	st->write_seq = tp ? FIELD(tp, write_seq) : 0;
-	st->peer = find_peer_slot(&st->target, sk);
+	st->peer = find_peer_slot(&st->target, sk, NULL);
 }
 
 /* The storage is a copy of the listening socket's. */
@@ -163,7 +241,7 @@ static __always_inline void take_role(struct sock *sk, struct socket_state *st, 
 	st->role = role;
 	st->close_unseen = is_unix(sk);
 	st->http2 = role == TACHO_ROLE_SERVER ? http2_wish(&st->target) : HTTP2_OFF;
-	if ((role == TACHO_ROLE_SERVER || role == TACHO_ROLE_DATAGRAM_SERVER) && !is_unix(sk) &&
+	if (role == TACHO_ROLE_SERVER && !is_unix(sk) &&
 	    !port_is_wanted(&st->target, FIELD(sk, __sk_common.skc_num)))
 		st->role = TACHO_ROLE_IGNORED;
 }
@@ -171,9 +249,69 @@ static __always_inline void take_role(struct sock *sk, struct socket_state *st, 
 /* The role of a datagram socket is known: it does something for the first time. */
 static __always_inline void decide_role(struct sock *sk, struct socket_state *st, u32 direction)
 {
-	take_role(sk, st, first_operation_role(sk, direction));
+	take_role(sk, st,
+		  is_udp(sk) ? datagram_role(sk, direction, st->datagrams & DATAGRAM_OLDER)
+			     : unix_role(sk, direction));
 	if (st->role == TACHO_ROLE_DATAGRAM_CLIENT)
 		connect_connection(sk, st);
+}
+
+/* Until one side has closed it; before and afterwards it is no open connection. */
+static __always_inline bool is_established(struct sock *sk)
+{
+	u8 state = FIELD(sk, __sk_common.skc_state);
+
+	return state == TCP_ESTABLISHED || state == TCP_CLOSE_WAIT || state == TCP_SYN_RECV;
+}
+
+/* A stream socket that is neither connected nor listening: what it will be is seen when it becomes that. */
+static __always_inline bool is_unconnected(struct sock *sk)
+{
+	return (is_tcp(sk) || is_mptcp(sk)) && FIELD(sk, __sk_common.skc_state) == TCP_CLOSE;
+}
+
+/* Sockets of the kernel's own (NFS, ksmbd, tunnels) have no file. */
+static __always_inline bool is_kernel_socket(struct sock *sk)
+{
+	struct socket *socket = BPF_CORE_READ(sk, sk_socket);
+
+	return socket && !BPF_CORE_READ(socket, file);
+}
+
+static __always_inline bool is_kernel_thread(void)
+{
+	return FIELD(current_task(), flags) & PF_KTHREAD;
+}
+
+/*
+ * Someone who is not watched uses the socket. The open turn is over; the connection stays where it was
+ * opened, until it ends: it may be used from both sides alternately.
+ */
+static __always_inline void leave_target(struct socket_state *st, struct sock *sk)
+{
+	bool counted = st->counted;
+
+	if (is_kernel_thread())
+		return;
+	st->counted = false;
+	count_closed(st, sk);
+	st->counted = counted;
+}
+
+/* So often a socket is handed on; then several targets share it, and the one that it is with keeps it. */
+#define MAX_HANDOVERS 3
+
+static __always_inline bool stays_with_target(const struct socket_state *st, const struct target_ref *user)
+{
+	return (st->handovers >= MAX_HANDOVERS || is_kernel_thread()) && st->role != TACHO_ROLE_NONE &&
+	       (st->target.index != user->index || st->target.epoch != user->epoch) && !is_stale(&st->target);
+}
+
+static __always_inline void change_target(struct socket_state *st, struct sock *sk)
+{
+	count_closed(st, sk);
+	if (st->handovers < MAX_HANDOVERS && !is_stale(&st->target))
+		st->handovers++;
 }
 
 /*
@@ -190,16 +328,18 @@ static __always_inline struct socket_state *bind_by_task(struct sock *sk, const 
 	bool fresh = !st;
 
 	if (!found) {
-		if (st) {
-			count_closed(st, sk);
-			drop_state(sk);
-		}
+		if (st)
+			leave_target(st, sk);
 		return NULL;
 	}
 	if (family != AF_INET && family != AF_INET6 && family != AF_UNIX)
 		return NULL;
 	target = *found;
+	if (st && stays_with_target(st, &target))
+		return st;
 	if (!st) {
+		if (is_kernel_socket(sk) || (direction == OLDER_THAN_US && is_unconnected(sk)))
+			return NULL;
 		st = make_state(sk, NULL);
 		if (!st)
 			return NULL;
@@ -211,10 +351,12 @@ static __always_inline struct socket_state *bind_by_task(struct sock *sk, const 
 			st->role = role != TACHO_ROLE_NONE ? role : guess_role(sk, direction);
 			begin_arrivals(st, tcp_sock_of(sk));
 		} else {
-			count_closed(st, sk);
+			change_target(st, sk);
 		}
 		if (st->role == TACHO_ROLE_IGNORED)
 			st->role = guess_role(sk, direction);
+		if (direction == OLDER_THAN_US && is_datagram(sk))
+			st->datagrams |= DATAGRAM_OLDER;
 		st->target = target;
 		take_role(sk, st, st->role);
 		if (st->role == TACHO_ROLE_CLIENT || st->role == TACHO_ROLE_DATAGRAM_CLIENT)
@@ -224,7 +366,7 @@ static __always_inline struct socket_state *bind_by_task(struct sock *sk, const 
 	st->owned_by_process =
 	    !cgroup_may_be_watched(rules, cgroup) || !bpf_map_lookup_elem(&cgroup_targets, &cgroup);
 	st->owner = st->owned_by_process ? tgid : cgroup;
-	if (FIELD(sk, __sk_common.skc_state) != TCP_SYN_SENT)
+	if (is_established(sk))
 		count_opened(st);
 	return st;
 }
@@ -328,7 +470,7 @@ static __always_inline struct socket_state *bind_unseen(struct sock *sk)
 	u32 tgid = 0;
 
 	if (is_unix(sk)) {
-		if (FIELD(sk, __sk_common.skc_state) != TCP_LISTEN)
+		if (FIELD(sk, __sk_common.skc_state) != TCP_LISTEN && !is_datagram(sk))
 			return take_unix_connection(sk);
 	} else if (!is_udp(sk)) {
 		return NULL;
@@ -340,7 +482,7 @@ static __always_inline struct socket_state *bind_unseen(struct sock *sk)
 	if (surely_unwatched(rules, cgroup))
 		return NULL;
 	/* Of a listening unix socket: the process that listened. */
-	if (rules->process_rules && is_unix(sk))
+	if (rules->process_rules && is_unix(sk) && !is_datagram(sk))
 		tgid = BPF_CORE_READ(sk, sk_peer_pid, numbers[0].nr);
 	return bind_by_task(sk, rules, cgroup, tgid, TACHO_ROLE_NONE, DATA_FIRST);
 }

@@ -13,7 +13,8 @@ enum {
 	NR_SENDTO = 44,
 	NR_RECVFROM = 45,
 	NR_SENDMSG = 46,
-	NR_RECVMSG = 47
+	NR_RECVMSG = 47,
+	NR_SENDMMSG = 307
 };
 #elif defined(__TARGET_ARCH_arm64)
 enum {
@@ -24,7 +25,8 @@ enum {
 	NR_SENDTO = 206,
 	NR_RECVFROM = 207,
 	NR_SENDMSG = 211,
-	NR_RECVMSG = 212
+	NR_RECVMSG = 212,
+	NR_SENDMMSG = 269
 };
 #endif
 

@@ -1,172 +1,388 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Requests and replies of datagram servers.
+ * Requests and calls of datagram sockets.
  *
- * Many requests may be open on one socket. Which of them a send answers is not known at this layer; they are
- * taken to be answered in the order of their receipt. Whatever the true order, the number and the sum of the
- * durations are the same, only their distribution is narrower. A request that gets no reply is forgotten
- * after some time.
+ * A socket may serve and call at once: what it exchanges with a peer is decided by who spoke first. Which
+ * request of a peer a reply answers is not known at this layer; they are taken to be answered in the order of
+ * their receipt, but where nothing was received between a request and a send, that answers it. Whatever the
+ * true order, the number and the sum of the durations are the same, if all are answered.
  */
 #pragma once
 
-#include "socket_state.bpf.h"
+#include "socket_binding.bpf.h"
+#include "socket_datagram_ring.bpf.h"
+#include "socket_peers.bpf.h"
 
-#define DATAGRAM_SLOTS 256
-#define DATAGRAM_PATIENCE_NS 5000000000ULL
-
-struct datagram_request {
-	u64 arrival;
-	u64 read;
-};
-
-/* Counters modulo 2^32; their differences are what is waiting. */
-struct datagram_state {
-	u32 arrived;
-	u32 taken; /* of the arrivals */
-	u32 received;
-	u32 answered;
-	u64 arrivals[DATAGRAM_SLOTS];
-	struct datagram_request requests[DATAGRAM_SLOTS];
-};
-
-#ifdef TACHO_BASIC
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1024);
-	__type(key, u64);
-	__type(value, struct datagram_state);
-} datagram_states SEC(".maps");
-
-/* What a new state begins as: too large for the stack. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct datagram_state);
-} no_datagrams SEC(".maps");
-
-static __always_inline struct datagram_state *find_datagrams(struct sock *sk)
+static __always_inline bool is_called(struct socket_state *st, u64 source)
 {
-	u64 key = (u64)sk;
-	u32 zero = 0;
-	struct datagram_state *ds = bpf_map_lookup_elem(&datagram_states, &key);
-	struct datagram_state *none;
+	struct datagram_peer *peer = source ? find_datagram_peer(peer_id(st, source)) : NULL;
 
-	if (ds)
-		return ds;
-	none = bpf_map_lookup_elem(&no_datagrams, &zero);
-	if (none)
-		bpf_map_update_elem(&datagram_states, &key, none, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&datagram_states, &key);
+	return peer && peer->role == PEER_CALLED;
 }
 
-static __always_inline void drop_datagrams(u64 key)
+static __always_inline void datagram_arrived(struct sock *sk, struct socket_state *st, u64 now)
 {
-	bpf_map_delete_elem(&datagram_states, &key);
-}
-#else
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct datagram_state);
-} datagram_states SEC(".maps");
+	struct arrival arrival = {.source = ADDRESS_SOLE, .count = 1};
+	struct datagram_ring *ring;
+	struct sk_buff *last = NULL;
 
-static __always_inline struct datagram_state *find_datagrams(struct sock *sk)
-{
-	struct datagram_state *ds =
-	    bpf_sk_storage_get(&datagram_states, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-
-	/* Two datagrams may arrive at once: the loser takes what the winner has made. */
-	return ds ? ds : bpf_sk_storage_get(&datagram_states, sk, NULL, 0);
-}
-#endif
-
-static __always_inline struct datagram_state *datagrams_of(struct sock *sk)
-{
-	struct datagram_state *ds = find_datagrams(sk);
-
-	if (!ds)
-		count_loss(TACHO_LOST_SOCKET_STATE);
-	return ds;
-}
-
-static __always_inline void datagram_arrived(struct sock *sk, u64 now)
-{
-	struct datagram_state *ds = datagrams_of(sk);
-
-	if (ds)
-		ds->arrivals[fetch_add_u32(&ds->arrived, 1) % DATAGRAM_SLOTS] = now;
-}
-
-static __always_inline bool nothing_to_receive(struct sock *sk)
-{
-	return !BPF_CORE_READ(sk, sk_receive_queue.qlen) &&
-	       !BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen);
-}
-
-/* When the datagram that has just been received had come; datagrams are received in the order of their
- * arrival. */
-static __always_inline u64 take_arrival(struct sock *sk, struct datagram_state *ds, u64 now)
-{
-	u32 waiting = ds->arrived - ds->taken;
-	u64 arrival = now;
-
-	if (waiting > DATAGRAM_SLOTS && waiting < 1U << 31) {
-		/* Older ones are overwritten: a lower bound of the time it waited. */
-		ds->taken = ds->arrived - DATAGRAM_SLOTS;
-		waiting = DATAGRAM_SLOTS;
+	if (FIELD(sk, sk_receive_queue.qlen))
+		last = BPF_CORE_READ(sk, sk_receive_queue.prev);
+	else if (is_udp(sk) && BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen))
+		last = BPF_CORE_READ((struct udp_sock *)sk, reader_queue.prev);
+	/* It has been received meanwhile. */
+	if (!last)
+		return;
+	if (is_udp(sk)) {
+		read_arrival(&arrival, last);
+		if (arrival.quic)
+			st->many = true;
+		if (st->role == TACHO_ROLE_DATAGRAM_SERVER)
+			arrival.source = ADDRESS_SOLE;
 	}
-	if (waiting && waiting <= DATAGRAM_SLOTS)
-		arrival = ds->arrivals[fetch_add_u32(&ds->taken, 1) % DATAGRAM_SLOTS];
-	/* A datagram that was dropped after it had come (a wrong checksum) must not shift all later ones. */
-	if (nothing_to_receive(sk))
-		ds->taken = ds->arrived;
-	return arrival ? arrival : now;
-}
+	ring = find_ring(st);
+	if (!ring) {
+		u32 waiting = datagrams_waiting(sk);
 
-static __always_inline void datagram_received(struct sock *sk, struct socket_shard *shard, u64 now)
-{
-	struct datagram_state *ds = datagrams_of(sk);
-	struct datagram_request *request;
-	u64 arrival;
-
-	if (!ds)
-		return;
-	arrival = take_arrival(sk, ds, now);
-	request = &ds->requests[fetch_add_u32(&ds->received, 1) % DATAGRAM_SLOTS];
-	request->arrival = arrival;
-	request->read = now;
-	add(&shard->opened, 1);
-	observe(&shard->queue, elapsed(arrival, now));
-}
-
-static __always_inline void datagram_sent(struct sock *sk, struct socket_shard *shard, u64 now)
-{
-	struct datagram_state *ds = datagrams_of(sk);
-	struct datagram_request *request;
-	u32 number, waiting;
-
-	if (!ds)
-		return;
-	for (int i = 0; i < 32; i++) {
-		waiting = ds->received - ds->answered;
-		if (!waiting || waiting >= 1U << 31)
+		/* A socket that only calls needs none. */
+		if (is_called(st, arrival.source) && (waiting <= 1 || st->source == arrival.source)) {
+			st->source = arrival.source;
 			return;
-		number = fetch_add_u32(&ds->answered, 1);
-		request = &ds->requests[number % DATAGRAM_SLOTS];
-		if (waiting > DATAGRAM_SLOTS) {
-			/* Its times are overwritten. */
-			add(&shard->unanswered, 1);
-			continue;
 		}
-		if (now - request->read > DATAGRAM_PATIENCE_NS && request->read < now) {
-			add(&shard->unanswered, 1);
-			continue;
+		ring = make_ring(st, waiting ? waiting - 1 : 0, now);
+		if (!ring)
+			return;
+	}
+	ring_arrived(ring, &arrival, now);
+}
+
+/* Calls to one peer that are under way. */
+struct open_calls {
+	u32 *open;
+	u32 *run;    /* begun since the last answer */
+	u64 *called; /* when the last one began */
+	u32 slot;    /* of the dependency */
+};
+
+/* Answers have come: to calls, or unasked from someone who was called. */
+static __always_inline void call_answered(const struct target_ref *target, struct socket_shard *shard,
+					  const struct open_calls *calls, u32 count, u64 back)
+{
+	struct dependency *dependency = get_dependency(target, calls->slot);
+	u32 run = *calls->run;
+
+	count = take_from(calls->open, count);
+	if (!dependency || !count)
+		return;
+	*calls->run = 0;
+	if (run > 1)
+		add(&shard->calls_overlapped, run - 1);
+	observe_times_atomic(&dependency->duration, elapsed(*calls->called, back), count);
+}
+
+/* What was not answered in time never will be. */
+static __always_inline void call_begun(const struct open_calls *calls, u32 count, u64 now)
+{
+	if (now - *calls->called > DATAGRAM_PATIENCE_NS)
+		*calls->open = *calls->run = 0;
+	*calls->called = now;
+	*calls->run += count;
+	__sync_fetch_and_add(calls->open, count);
+}
+
+static __always_inline struct open_calls calls_to(struct datagram_peer *peer)
+{
+	return (struct open_calls){&peer->open, &peer->run, &peer->seen, peer->first};
+}
+
+static __always_inline struct open_calls calls_of(struct socket_state *st)
+{
+	return (struct open_calls){&st->calls_open, &st->calls_run, &st->last_send, st->peer};
+}
+
+/* The socket serves for the first time. @return whether its target names the port */
+static __always_inline bool begin_to_serve(struct sock *sk, struct socket_state *st)
+{
+	u32 one = 1;
+
+	if (!is_unix(sk)) {
+		struct listening_port key = port_of(sk);
+
+		if (!port_is_wanted(&st->target, key.port)) {
+			if (!(st->datagrams & DATAGRAM_CALLS))
+				st->role = TACHO_ROLE_IGNORED;
+			return false;
 		}
-		observe(&shard->service, elapsed(request->read, now));
-		observe(&shard->duration, elapsed(request->arrival, now));
+		if (!FIELD(sk, __sk_common.skc_dport))
+			bpf_map_update_elem(&datagram_ports, &key, &one, BPF_ANY);
+	}
+	st->datagrams |= DATAGRAM_SERVES;
+	return true;
+}
+
+/* Of what is open for another target no more is heard. */
+static __always_inline void retarget(struct datagram_ring *ring, const struct socket_state *st)
+{
+	if (ring->target.index == st->target.index && ring->target.epoch == st->target.epoch)
+		return;
+	forget(ring, ring->open);
+	ring->target = st->target;
+	ring->anonymous = ring->buried[0] = ring->buried[1] = 0;
+}
+
+/*
+ * A peer has sent something without having been called. Of a socket that is older than we are, one that has a
+ * port from the kernel and hears from a fixed one has called.
+ */
+static __always_inline bool has_called_before(struct sock *sk, const struct socket_state *st, u64 source)
+{
+	return st->datagrams & DATAGRAM_OLDER && FIELD(sk, __sk_common.skc_num) >= FIRST_EPHEMERAL_PORT &&
+	       port_of_address(source) < FIRST_EPHEMERAL_PORT;
+}
+
+/* The other way round; or a client of a server's has got a socket of its own (DTLS). */
+static __always_inline bool has_served_before(struct sock *sk, const struct socket_state *st, u64 destination)
+{
+	if (FIELD(sk, __sk_common.skc_dport))
+		return serves_beside(sk);
+	return st->datagrams & DATAGRAM_OLDER && FIELD(sk, __sk_common.skc_num) < FIRST_EPHEMERAL_PORT &&
+	       port_of_address(destination) >= FIRST_EPHEMERAL_PORT;
+}
+
+/* Where calls to everybody (broadcast, multicast) are: whoever answers was called. */
+static __always_inline struct datagram_peer *called_with_all(struct socket_state *st, u64 now)
+{
+	struct datagram_peer *all =
+	    st->datagrams & DATAGRAM_CALLS ? find_datagram_peer(peer_id(st, ADDRESS_SOLE)) : NULL;
+
+	return all && all->role == PEER_CALLED && now - all->seen < DATAGRAM_PATIENCE_NS ? all : NULL;
+}
+
+/* Who has sent what was just received; NULL: not known. */
+static __always_inline struct datagram_peer *sender(struct sock *sk, struct socket_state *st, u64 source,
+						    u64 now)
+{
+	struct datagram_peer *peer;
+	u64 id;
+
+	if (source == ADDRESS_UNKNOWN)
+		return called_with_all(st, now);
+	id = peer_id(st, source);
+	peer = find_datagram_peer(id);
+	if (peer)
+		return peer;
+	peer = st->role == TACHO_ROLE_DATAGRAM ? called_with_all(st, now) : NULL;
+	if (peer)
+		return peer;
+	return add_datagram_peer(id, has_called_before(sk, st, source) ? PEER_CALLED : PEER_SERVED, now);
+}
+
+static __always_inline void request_received(struct datagram_ring *ring, struct datagram_slot *slot,
+					     struct datagram_peer *peer, u32 count, u64 arrival, u64 now)
+{
+	u64 wait = elapsed(arrival, now) >> READ_SHIFT;
+
+	if (peer) {
+		if (!fetch_add_u32(&peer->open, count))
+			peer->first = ring->taken - 1;
+		peer->seen = now;
+	} else {
+		__sync_fetch_and_add(&ring->anonymous, count);
+	}
+	__sync_fetch_and_add(&ring->open, count);
+	ring->last_read = now;
+	ring->touched = now;
+	if (slot)
+		slot->read = wait >= READ_FORGOTTEN - 1 ? READ_FORGOTTEN - 1 : wait + 1;
+	else
+		__sync_fetch_and_add(&ring->buried[0], count);
+}
+
+static __always_inline void datagram_received(struct sock *sk, struct socket_state *st,
+					      struct socket_shard *shard, u64 now)
+{
+	u64 source = st->role == TACHO_ROLE_DATAGRAM_SERVER ? ADDRESS_SOLE : st->source;
+	u64 arrival = st->arrival ? st->arrival : now;
+	struct datagram_ring *ring = find_ring(st);
+	struct datagram_slot *slot = NULL;
+	struct datagram_peer *peer;
+	struct open_calls calls;
+	u32 count = 1;
+
+	st->arrival = 0;
+	if (st->role == TACHO_ROLE_DATAGRAM_CLIENT) {
+		calls = calls_of(st);
+		call_answered(&st->target, shard, &calls, 1, arrival);
 		return;
 	}
+	if (ring) {
+		if (source != ADDRESS_SOLE)
+			source = ADDRESS_UNKNOWN;
+		slot = take_slot(sk, ring, source, now);
+		arrival = slot ? slot->arrival : oldest_arrival(ring, now);
+		if (slot) {
+			source = slot->source;
+			count = slot->open;
+		}
+	}
+	socket_number(st);
+	peer = sender(sk, st, source, now);
+	if (peer && peer->role == PEER_CALLED) {
+		if (slot)
+			slot->open = 0;
+		calls = calls_to(peer);
+		call_answered(&st->target, shard, &calls, count, arrival);
+		return;
+	}
+	if (!(st->datagrams & DATAGRAM_SERVES) && !begin_to_serve(sk, st)) {
+		if (slot)
+			slot->open = 0;
+		return;
+	}
+	if (!ring) {
+		ring = make_ring(st, 0, now);
+		if (!ring)
+			return;
+		slot = take_slot(sk, ring, source, now);
+		if (slot)
+			slot->arrival = arrival;
+	}
+	retarget(ring, st);
+	request_received(ring, slot, peer, count, arrival, now);
+	add(&shard->opened, count);
+	observe_times(&shard->queue, elapsed(arrival, now), count);
+}
+
+/* `count` requests are answered. */
+static __always_inline void reply_sent(struct socket_state *st, struct socket_shard *shard,
+				       struct datagram_ring *ring, struct datagram_peer *peer, u64 source,
+				       u32 count, u64 now, u64 last_receive)
+{
+	struct datagram_slot *newest = &ring->slots[(ring->taken - 1) % DATAGRAM_SLOTS];
+	struct answered *answered;
+	bool at_once = last_receive == ring->last_read && newest->read && newest->open >= count &&
+		       (source == ADDRESS_ANY || newest->source == source);
+	u32 missing, live, late, zero = 0;
+	u64 arrivals, reads;
+
+	close_requests(st->number, source,
+		       at_once ? ring->taken - 1
+		       : peer  ? peer->first
+			       : ring->taken - DATAGRAM_SLOTS,
+		       count);
+	answered = bpf_map_lookup_elem(&answered_requests, &zero);
+	if (!answered)
+		return;
+	if (peer && !at_once)
+		peer->first = answered->next;
+	if (source == ADDRESS_ANY) {
+		peer = answered->source ? find_datagram_peer(peer_id(st, answered->source)) : NULL;
+		take_from(peer ? &peer->open : &ring->anonymous, count);
+	}
+	arrivals = answered->arrivals;
+	reads = answered->reads;
+	late = answered->late;
+	missing = count - answered->count;
+	if (missing) {
+		u64 oldest = oldest_arrival(ring, now);
+
+		arrivals += oldest * missing;
+		reads += oldest * missing;
+		late += missing - unbury(ring, missing);
+	}
+	live = take_from(&ring->open, count - smaller(late, count));
+	if (count > live)
+		add(&shard->opened, count - live);
+	if (count > 1) {
+		arrivals /= count;
+		reads /= count;
+	}
+	observe_times(&shard->service, elapsed(reads, now), count);
+	observe_times(&shard->duration, elapsed(arrivals, now), count);
+	if (st->many)
+		add(&shard->overlapped_turns, count);
+}
+
+/* What comes still later to somebody is no reply of which nobody knows to what. */
+#define LATE_REPLIES_NS 60000000000ULL
+
+/* Something goes to someone who asked before: a reply, or more of one. */
+static __always_inline void served_sent(struct socket_state *st, struct socket_shard *shard,
+					struct datagram_peer *peer, u64 source, u32 count, u64 now,
+					u64 last_receive)
+{
+	struct datagram_ring *ring = find_ring(st);
+	u32 open = 0;
+
+	if (!ring)
+		return;
+	retarget(ring, st);
+	ring->touched = now;
+	if (peer)
+		open = take_from(&peer->open, count);
+	if (!open) {
+		/* Whoever it was whose sender is not known. */
+		source = ADDRESS_UNKNOWN;
+		peer = NULL;
+		open = take_from(&ring->anonymous, count);
+		if (!open && now - ring->gone_at < LATE_REPLIES_NS)
+			open = take_from(&ring->gone, count);
+	}
+	if (open)
+		reply_sent(st, shard, ring, peer, source, open, now, last_receive);
+	else
+		add(&shard->overlapped_turns, 1);
+}
+
+static __always_inline void datagram_sent(struct sock *sk, struct socket_state *st,
+					  struct socket_shard *shard, u32 bytes, u64 now, u64 last_receive)
+{
+	struct departure to = {};
+	struct datagram_ring *ring;
+	struct datagram_peer *peer;
+	struct open_calls calls;
+	u32 count = 1;
+	u64 id;
+
+	if (st->role == TACHO_ROLE_DATAGRAM_CLIENT && is_udp(sk) && !FIELD(sk, __sk_common.skc_dport))
+		st->role = TACHO_ROLE_DATAGRAM; /* connect(2) has taken its peer away */
+	if (st->role == TACHO_ROLE_DATAGRAM_CLIENT) {
+		calls = calls_of(st);
+		call_begun(&calls, 1, now);
+		return;
+	}
+	socket_number(st);
+	if (is_udp(sk)) {
+		to.segment_bytes = BPF_CORE_READ((struct udp_sock *)sk, gso_size);
+		read_departure(&to, sk, st);
+	}
+	if (to.segment_bytes && bytes > to.segment_bytes)
+		count = (bytes + to.segment_bytes - 1) / to.segment_bytes;
+	if (st->role == TACHO_ROLE_DATAGRAM_SERVER)
+		to.destination = ADDRESS_SOLE;
+	id = peer_id(st, to.destination == ADDRESS_UNKNOWN ? ADDRESS_SOLE : to.destination);
+	peer = find_datagram_peer(id);
+	if (!peer || peer->role != PEER_CALLED) {
+		ring = find_ring(st);
+		if (to.destination == ADDRESS_UNKNOWN && ring && ring->open) {
+			reply_sent(st, shard, ring, NULL, ADDRESS_ANY, smaller(count, ring->open), now,
+				   last_receive);
+			return;
+		}
+		if (peer || (ring && ring->anonymous) || has_served_before(sk, st, to.destination) ||
+		    st->role == TACHO_ROLE_DATAGRAM_SERVER) {
+			if (!peer && to.destination != ADDRESS_UNKNOWN)
+				peer = add_datagram_peer(id, PEER_SERVED, now);
+			served_sent(st, shard, peer, to.destination, count, now, last_receive);
+			return;
+		}
+		peer = add_datagram_peer(id, PEER_CALLED, now);
+		if (!peer)
+			return;
+		if (to.destination != ADDRESS_UNKNOWN)
+			peer->first = find_peer_slot(&st->target, sk, &to.address);
+	}
+	st->datagrams |= DATAGRAM_CALLS;
+	calls = calls_to(peer);
+	call_begun(&calls, count, now);
 }

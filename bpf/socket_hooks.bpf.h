@@ -13,8 +13,7 @@
 
 static __always_inline void on_call_returned(struct socket *socket, long ret, int flags, u32 direction)
 {
-	if (ret > 0)
-		on_socket_returned(FIELD(socket, sk), ret, flags, direction);
+	on_socket_returned(FIELD(socket, sk), ret, flags, direction);
 }
 
 /* int (struct socket *, struct msghdr *, size_t) */
@@ -102,7 +101,6 @@ int BPF_PROG(socket_fentry_clone, struct sock *listener)
 static __always_inline void on_socket_gone(struct sock *sk)
 {
 	drop_state(sk);
-	drop_datagrams((u64)sk);
 }
 
 SEC("fentry/inet_sock_destruct")

@@ -2,6 +2,7 @@
 /* Whom a target calls: a slot for each of its first max_peers peers, slot 0 for all others. */
 #pragma once
 
+#include "socket_datagram_address.bpf.h"
 #include "socket_state.bpf.h"
 
 /* Set before loading. */
@@ -62,16 +63,14 @@ struct {
 } peer_networks SEC(".maps");
 
 /* Addresses of a configured network become its name; IPv4 on an IPv6 socket is IPv4. */
-static __always_inline void read_internet_address(struct peer_address *peer, struct sock *sk)
+static __always_inline void name_address(struct peer_address *peer, const struct datagram_address *address)
 {
 	struct peer_network host = {.prefix_bits = 128};
-	u32 words[4] = {0, 0, bpf_htonl(0xffff), FIELD(sk, __sk_common.skc_daddr)};
+	const u32 *words = address->words;
 	u32 *name;
 
-	if (FIELD(sk, __sk_common.skc_family) == AF_INET6)
-		BPF_CORE_READ_INTO((struct in6_addr *)words, sk, __sk_common.skc_v6_daddr);
-	__builtin_memcpy(host.address, words, sizeof(words));
-	peer->port = bpf_ntohs(FIELD(sk, __sk_common.skc_dport));
+	__builtin_memcpy(host.address, words, sizeof(host.address));
+	peer->port = bpf_ntohs(address->port);
 	name = bpf_map_lookup_elem(&peer_networks, &host);
 	if (name) {
 		__builtin_memcpy(peer->address, name, sizeof(*name));
@@ -80,7 +79,7 @@ static __always_inline void read_internet_address(struct peer_address *peer, str
 		__builtin_memcpy(peer->address, &words[3], sizeof(words[3]));
 		peer->family = AF_INET;
 	} else {
-		__builtin_memcpy(peer->address, words, sizeof(words));
+		__builtin_memcpy(peer->address, words, sizeof(address->words));
 		peer->family = AF_INET6;
 	}
 }
@@ -93,13 +92,30 @@ static __always_inline void read_peer(struct peer_address *peer, struct sock *sk
 		read_unix_address(peer, sk);
 		return;
 	}
-	if (FIELD(sk, __sk_common.skc_dport))
-		read_internet_address(peer, sk);
+	if (FIELD(sk, __sk_common.skc_dport)) {
+		struct datagram_address address;
+
+		connected_address(&address, sk);
+		name_address(peer, &address);
+	}
 }
 
-/* Once per connection. A frame of its own: the stack of the hooks is short (512 bytes with all that they
- * call). */
-static __noinline u32 find_peer_slot(const struct target_ref *target, struct sock *sk)
+/* A number that is not given out yet, or was given back. */
+static __always_inline u32 new_slot(struct socket_chains *chains)
+{
+	u32 spare = chains->spare ? exchange_u32(&chains->spare, 0) : 0;
+
+	if (spare)
+		return spare;
+	return chains->peers < max_peers ? fetch_add_u32(&chains->peers, 1) + 1 : 0;
+}
+
+/*
+ * Once per connection, or once per peer of a datagram socket, which is then at `address`. A frame of its own:
+ * the stack of the hooks is short (512 bytes with all that they call).
+ */
+static __noinline u32 find_peer_slot(const struct target_ref *target, struct sock *sk,
+				     const struct datagram_address *address)
 {
 	struct peer_key key = {.index = target->index, .epoch = target->epoch};
 	struct socket_chains *chains;
@@ -107,21 +123,25 @@ static __noinline u32 find_peer_slot(const struct target_ref *target, struct soc
 	u32 index = target->index;
 	u32 *known, slot;
 
-	read_peer(&key.peer, sk);
+	if (address)
+		name_address(&key.peer, address);
+	else
+		read_peer(&key.peer, sk);
 	if (!key.peer.family)
 		return 0;
 	known = bpf_map_lookup_elem(&dependency_slots, &key);
 	if (known)
 		return *known;
 	chains = bpf_map_lookup_elem(&socket_chains, &index);
-	if (!chains || chains->peers >= max_peers) {
+	slot = chains ? new_slot(chains) : 0;
+	dependency = slot && slot <= max_peers ? get_dependency(target, slot) : NULL;
+	if (!dependency) {
 		count_loss(TACHO_LOST_PEER_OVERFLOW);
 		return 0;
 	}
-	slot = fetch_add_u32(&chains->peers, 1) + 1;
-	dependency = slot <= max_peers ? get_dependency(target, slot) : NULL;
-	if (!dependency || bpf_map_update_elem(&dependency_slots, &key, &slot, BPF_NOEXIST)) {
-		/* Two connections to a new peer at once: the loser's slot stays empty. */
+	if (bpf_map_update_elem(&dependency_slots, &key, &slot, BPF_NOEXIST)) {
+		/* Another connection to the same new peer was faster. */
+		exchange_u32(&chains->spare, slot);
 		known = bpf_map_lookup_elem(&dependency_slots, &key);
 		if (!known)
 			count_loss(TACHO_LOST_PEER_OVERFLOW);

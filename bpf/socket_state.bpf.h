@@ -11,6 +11,13 @@
 /* What a program leaves notes of, see socket_again.bpf.h. */
 enum socket_event { EVENT_SEND, EVENT_RECEIVE, EVENT_DATA_READY, SOCKET_EVENTS };
 
+enum datagram_flags {
+	DATAGRAM_RING = 1,
+	DATAGRAM_OLDER = 2, /* it was there before us: others have spoken already */
+	DATAGRAM_SERVES = 4,
+	DATAGRAM_CALLS = 8,
+};
+
 /*
  * Server: a turn is open from its first read to the first send after it. Client: a call is open from its last
  * send to the first data that comes back.
@@ -66,7 +73,16 @@ struct socket_state {
 	u64 last_send;
 	u64 established; /* accepted and not yet handled by the server; 0 afterwards */
 	u32 peer;	 /* client: dependency slot */
+	u8 datagrams;	 /* enum datagram_flags */
+	u8 handovers;	 /* to other targets */
 	u32 notes[SOCKET_EVENTS];
+	/* Datagram sockets. */
+	u64 number;	/* tells its peers and its ring from those of other sockets */
+	u64 source;	/* who sent what came last; kept only while there is no ring */
+	u64 batch;	/* the sendmmsg that is under way, or was the last one */
+	u32 batch_next; /* message of it */
+	u32 calls_open; /* of a socket that only calls */
+	u32 calls_run;	/* of these, begun since the last answer */
 };
 
 /* By target index; each an array of struct socket_shard, whose shape is set before loading. */
@@ -138,6 +154,11 @@ static __always_inline bool is_udp(struct sock *sk)
 	u16 family = FIELD(sk, __sk_common.skc_family);
 
 	return (family == AF_INET || family == AF_INET6) && FIELD(sk, sk_protocol) == IPPROTO_UDP;
+}
+
+static __always_inline bool is_datagram(struct sock *sk)
+{
+	return FIELD(sk, sk_type) == SOCK_DGRAM;
 }
 
 static __always_inline bool is_unix(struct sock *sk)

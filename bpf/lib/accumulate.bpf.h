@@ -105,13 +105,13 @@ static __always_inline u64 histogram_slot(u64 ns)
 }
 
 #define DEFINE_OBSERVE(name, histogram, slot_of, slot_count, add_to)                                         \
-	static __always_inline void name(struct histogram *h, u64 ns)                                        \
+	static __always_inline void name(struct histogram *h, u64 ns, u64 times)                             \
 	{                                                                                                    \
 		u64 slot = slot_of(ns);                                                                      \
                                                                                                              \
 		if (slot < (slot_count))                                                                     \
-			add_to(&h->slots[slot], 1);                                                          \
-		add_to(&h->sum_ns, ns);                                                                      \
+			add_to(&h->slots[slot], times);                                                      \
+		add_to(&h->sum_ns, ns *times);                                                               \
 	}
 
 DEFINE_OBSERVE(observe_coarse, duration_histogram, histogram_slot, TACHO_HISTOGRAM_SLOTS, add)
@@ -119,12 +119,16 @@ DEFINE_OBSERVE(observe_fine, fine_histogram, fine_slot, TACHO_HISTOGRAM_FINE_SLO
 DEFINE_OBSERVE(observe_coarse_atomic, duration_histogram, histogram_slot, TACHO_HISTOGRAM_SLOTS, add_atomic)
 DEFINE_OBSERVE(observe_fine_atomic, fine_histogram, fine_slot, TACHO_HISTOGRAM_FINE_SLOTS, add_atomic)
 
-/* One more duration, in a histogram of either kind. */
-#define observe(histogram, ns)                                                                               \
+/* Durations that are equal, in a histogram of either kind. */
+#define observe_times(histogram, ns, times)                                                                  \
 	_Generic((histogram),                                                                                \
 	    struct fine_histogram *: observe_fine,                                                           \
-	    struct duration_histogram *: observe_coarse)(histogram, ns)
-#define observe_atomic(histogram, ns)                                                                        \
+	    struct duration_histogram *: observe_coarse)(histogram, ns, times)
+#define observe_times_atomic(histogram, ns, times)                                                           \
 	_Generic((histogram),                                                                                \
 	    struct fine_histogram *: observe_fine_atomic,                                                    \
-	    struct duration_histogram *: observe_coarse_atomic)(histogram, ns)
+	    struct duration_histogram *: observe_coarse_atomic)(histogram, ns, times)
+
+/* One more duration. */
+#define observe(histogram, ns) observe_times(histogram, ns, 1)
+#define observe_atomic(histogram, ns) observe_times_atomic(histogram, ns, 1)

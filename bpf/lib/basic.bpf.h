@@ -39,6 +39,14 @@ static __always_inline u64 exchange(u64 *place, u64 value)
 	return old;
 }
 
+static __always_inline u32 exchange_u32(u32 *place, u32 value)
+{
+	u32 old = *(volatile u32 *)place;
+
+	*(volatile u32 *)place = value;
+	return old;
+}
+
 static __always_inline u64 fetch_add(u64 *place, u64 value)
 {
 	u64 old = *(volatile u64 *)place;
@@ -58,6 +66,11 @@ static __always_inline u32 fetch_add_u32(u32 *place, u32 value)
 static __always_inline void set_bits(u64 *place, u64 bits)
 {
 	*(volatile u64 *)place |= bits;
+}
+
+static __always_inline void set_once(u64 *place, u64 value)
+{
+	*(volatile u64 *)place = value;
 }
 
 /* Whether the kernel knows its own types: what helpers return is typed. Set before loading. */
@@ -111,6 +124,11 @@ static __always_inline u64 exchange(u64 *place, u64 value)
 	return __sync_lock_test_and_set(place, value);
 }
 
+static __always_inline u32 exchange_u32(u32 *place, u32 value)
+{
+	return __sync_lock_test_and_set(place, value);
+}
+
 static __always_inline u64 fetch_add(u64 *place, u64 value)
 {
 	return __sync_fetch_and_add(place, value);
@@ -124,6 +142,12 @@ static __always_inline u32 fetch_add_u32(u32 *place, u32 value)
 static __always_inline void set_bits(u64 *place, u64 bits)
 {
 	__sync_fetch_and_or(place, bits);
+}
+
+/* Unless it is set already. */
+static __always_inline void set_once(u64 *place, u64 value)
+{
+	__sync_val_compare_and_swap(place, 0, value);
 }
 
 static __always_inline struct task_struct *current_task(void)

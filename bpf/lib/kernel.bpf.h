@@ -58,6 +58,7 @@ struct sock_common {
 
 struct socket;
 struct sk_buff;
+struct file;
 
 struct sk_buff_head {
 	struct sk_buff *next;
@@ -92,6 +93,7 @@ struct sock {
 };
 
 struct socket {
+	struct file *file;
 	struct sock *sk;
 };
 
@@ -120,13 +122,31 @@ struct tcp_sock {
 
 struct sk_buff {
 	struct sock *sk;
+	__be16 protocol;
+	__u16 transport_header;
+	__u16 network_header;
+	unsigned int end; /* an offset, as on every 64-bit kernel */
+	unsigned char *head;
+};
+
+struct skb_shared_info {
+	unsigned short gso_segs;
 };
 
 struct sockaddr_un {
 	char sun_path[108];
 };
 
+typedef struct {
+	int counter;
+} atomic_t;
+
+typedef struct refcount_struct {
+	atomic_t refs;
+} refcount_t;
+
 struct unix_address {
+	refcount_t refcnt;
 	int len;
 	struct sockaddr_un name[1];
 };
@@ -138,6 +158,7 @@ struct unix_sock {
 };
 
 struct udp_sock {
+	__u16 gso_size;
 	struct sk_buff_head reader_queue;
 };
 
@@ -276,6 +297,22 @@ struct bpf_iter_meta {
 	struct seq_file *seq;
 };
 
+struct bpf_map;
+
+struct bpf_iter__bpf_map_elem {
+	struct bpf_iter_meta *meta;
+	struct bpf_map *map;
+	void *key;
+	void *value;
+};
+
+struct bpf_iter__bpf_sk_storage_map {
+	struct bpf_iter_meta *meta;
+	struct bpf_map *map;
+	struct sock *sk;
+	void *value;
+};
+
 struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
@@ -313,6 +350,9 @@ enum {
 	SOCK_STREAM = 1,
 	SOCK_DGRAM = 2,
 	SOCK_SEQPACKET = 5,
+	SOL_UDP = 17,
+	UDP_SEGMENT = 103,
+	ETH_P_IP = 0x0800,
 	IPPROTO_TCP = 6,
 	IPPROTO_UDP = 17,
 	IPPROTO_MPTCP = 262,

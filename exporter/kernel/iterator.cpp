@@ -8,8 +8,12 @@
 
 namespace tacho::kernel {
 
-Result<void> run_iterator(const bpf_program* program, const std::function<void(std::span<const std::byte>)>& sink) {
-  const UniqueFd link(bpf_link_create(bpf_program__fd(program), 0, BPF_TRACE_ITER, nullptr));
+namespace {
+
+using Sink = std::function<void(std::span<const std::byte>)>;
+
+Result<void> run(const bpf_program* program, const bpf_link_create_opts* options, const Sink& sink) {
+  const UniqueFd link(bpf_link_create(bpf_program__fd(program), 0, BPF_TRACE_ITER, options));
   if (!link) {
     return fail_errno(std::string("cannot attach iterator ") + bpf_program__name(program));
   }
@@ -28,6 +32,19 @@ Result<void> run_iterator(const bpf_program* program, const std::function<void(s
       return fail_errno(std::string("iterator ") + bpf_program__name(program));
     }
   }
+}
+
+}  // namespace
+
+Result<void> run_iterator(const bpf_program* program, const Sink& sink) {
+  return run(program, nullptr, sink);
+}
+
+Result<void> run_map_iterator(const bpf_program* program, int map) {
+  bpf_iter_link_info over{};
+  over.map.map_fd = static_cast<__u32>(map);
+  LIBBPF_OPTS(bpf_link_create_opts, options, .iter_info = &over, .iter_info_len = sizeof(over));
+  return run(program, &options, [](std::span<const std::byte>) {});
 }
 
 Result<void> run_iterator(const bpf_program* program) {

@@ -14,6 +14,9 @@ Result<void> run_iterator(const bpf_program* program, const std::function<void(s
 /// Runs an iterator program for its effects only.
 Result<void> run_iterator(const bpf_program* program);
 
+/// Runs an iterator program over the elements of a map, for its effects only.
+Result<void> run_map_iterator(const bpf_program* program, int map);
+
 /// Runs an iterator program that writes records of one type.
 template <class Record>
 Result<std::vector<Record>> read_records(const bpf_program* program) {

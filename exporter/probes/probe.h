@@ -36,10 +36,12 @@ struct Environment {
 struct ConditionCounters {
   struct Turns {
     std::uint64_t requests = 0;
-    std::uint64_t overlapped = 0;  ///< turns in which more data came before the reply
-    std::uint64_t sampled = 0;     ///< turns looked at for several requests in one read
-    std::uint64_t repeated = 0;    ///< of these, with more than one
-    std::uint64_t one_way = 0;     ///< messages without a reply
+    std::uint64_t overlapped = 0;        ///< turns in which more data came before the reply
+    std::uint64_t sampled = 0;           ///< turns looked at for several requests in one read
+    std::uint64_t repeated = 0;          ///< of these, with more than one
+    std::uint64_t one_way = 0;           ///< messages without a reply
+    std::uint64_t calls = 0;             ///< to dependencies
+    std::uint64_t calls_overlapped = 0;  ///< of these, begun while another one was open
   };
   struct Polls {
     std::uint64_t calls = 0;
@@ -100,6 +102,9 @@ class Probe {
   virtual Result<void> flush() = 0;
   /// Finds what is older than the programs or than a target.
   virtual Result<void> adopt() = 0;
+
+  /// Looks after what no event announces; once a second. `now_ns` is CLOCK_MONOTONIC.
+  virtual Result<void> maintain(std::int64_t /*now_ns*/) { return {}; }
 
   /// Adds this probe's part to a sample of the windowed gauges. `now_ns` is CLOCK_MONOTONIC, as the programs use it.
   virtual void sample(std::uint32_t index, std::int64_t now_ns, metrics::WindowSample& sample) = 0;

@@ -30,7 +30,11 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kOlder{"socket_list_ports", "socket_adopt"};
 constexpr const char* kOwnPorts = "socket_list_own_ports";
-constexpr std::array<std::string_view, 2> kBoundedMaps{"listening_ports", "dependency_slots"};
+/// Iterators, each over a map.
+constexpr std::array<std::pair<const char*, std::string_view>, 2> kSweeps{
+    {{"socket_sweep_datagrams", "datagram_rings"}, {"socket_sweep_states", "socket_states"}}};
+constexpr std::int64_t kSweepIntervalNs = 2'000'000'000;
+constexpr std::array<std::string_view, 3> kBoundedMaps{"listening_ports", "dependency_slots", "datagram_rings"};
 
 class SocketProbe final : public Probe {
  public:
@@ -86,6 +90,23 @@ class SocketProbe final : public Probe {
     return {};
   }
 
+  Result<void> maintain(std::int64_t now_ns) override {
+    if (now_ns < next_sweep_ns_) {
+      return {};
+    }
+    next_sweep_ns_ = now_ns + kSweepIntervalNs;
+    for (const auto& [name, map] : kSweeps) {
+      const bpf_program* program = object_->program(name);
+      if (program == nullptr) {
+        return fail(std::string(name) + " is missing: what gets no reply stays in flight");
+      }
+      if (auto done = kernel::run_map_iterator(program, object_->map(map)); !done) {
+        return done;
+      }
+    }
+    return {};
+  }
+
   void sample(std::uint32_t index, std::int64_t /*now_ns*/, metrics::WindowSample& sample) override {
     for_each_shard(index, [&sample](const socket_shard& shard) {
       for (std::size_t d = 0; d < TACHO_DIRECTIONS; ++d) {
@@ -101,11 +122,18 @@ class SocketProbe final : public Probe {
       add_histogram(activity.duration, shard.duration);
       queue_ns += load(shard.queue.sum_ns);
       counters.overlapped += load(shard.overlapped_turns);
+      counters.one_way += load(shard.oneway);
+      counters.calls_overlapped += load(shard.calls_overlapped);
       counters.sampled += load(shard.sampled_turns);
       counters.repeated += load(shard.repeated_turns);
       counters.one_way += load(shard.oneway);
     });
     counters.requests = metrics::total(activity.duration);
+    for_each_dependency(index, [&counters](const dependency& entry) {
+      metrics::Histogram duration;
+      add_histogram(duration, entry.duration);
+      counters.calls += metrics::total(duration);
+    });
     if (object_->attached("receive") && object_->attached("send")) {
       activity.conditions.turns = counters;
       if (object_->attached("data_ready")) {
@@ -155,6 +183,21 @@ class SocketProbe final : public Probe {
 
   [[nodiscard]] std::vector<DependencySnapshot> calls(std::uint32_t index) const {
     std::vector<DependencySnapshot> all;
+    for_each_dependency(index, [this, &all](const dependency& entry) {
+      DependencySnapshot snapshot;
+      add_histogram(snapshot.duration, entry.duration);
+      // A slot is named when its first connection is made; slot 0 has no name and is shown once it is used.
+      const bool named = __atomic_load_n(&entry.peer.family, __ATOMIC_ACQUIRE) != 0;
+      if (named || metrics::total(snapshot.duration) > 0) {
+        snapshot.peer = names_.of(entry.peer);
+        all.push_back(std::move(snapshot));
+      }
+    });
+    return all;
+  }
+
+  template <class Visit>
+  void for_each_dependency(std::uint32_t index, Visit visit) const {
     // Slots are given out in order: what was not asked for need not be touched, and takes no memory here.
     const std::uint32_t asked = __atomic_load_n(&chains_.at<socket_chains>(index).peers, __ATOMIC_ACQUIRE);
     for (std::uint32_t slot = 0; slot < dependencies_.shards() && slot <= asked; ++slot) {
@@ -162,16 +205,8 @@ class SocketProbe final : public Probe {
       if (entry == nullptr) {
         break;
       }
-      DependencySnapshot snapshot;
-      add_histogram(snapshot.duration, entry->duration);
-      // A slot is named when its first connection is made; slot 0 has no name and is shown once it is used.
-      const bool named = __atomic_load_n(&entry->peer.family, __ATOMIC_ACQUIRE) != 0;
-      if (named || metrics::total(snapshot.duration) > 0) {
-        snapshot.peer = names_.of(entry->peer);
-        all.push_back(std::move(snapshot));
-      }
+      visit(*entry);
     }
-    return all;
   }
 
   [[nodiscard]] SocketSnapshot snapshot(std::uint32_t index) const {
@@ -195,6 +230,7 @@ class SocketProbe final : public Probe {
   TargetBlocks blocks_;
   TargetBlocks dependencies_;
   std::vector<std::array<std::int64_t, TACHO_DIRECTIONS>> intervals_ns_;  // by index, latest exported
+  std::int64_t next_sweep_ns_ = 0;
 };
 
 /// The kernel's tick, which its coarse clocks advance by; 0 if it does not say.

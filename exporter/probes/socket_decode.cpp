@@ -98,7 +98,8 @@ constexpr std::array kFamilies{
     Family{"tacho_oneway_messages_total",
            Type::counter,
            "",
-           "Messages on server sockets that were followed by others, after a pause, and not by a reply.",
+           "Messages to servers that got no reply: on streams others followed them after a pause, datagrams were not "
+           "answered within seconds.",
            "",
            {}},
     Family{"tacho_handshakes_total",

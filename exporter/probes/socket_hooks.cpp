@@ -24,6 +24,7 @@ constexpr std::array<Names, 2> kStateAgain{"socket_state_change", "socket_state_
 constexpr std::array<Names, 1> kRawState{"raw_socket_state_change"};
 constexpr std::array<Names, 2> kOlder{"socket_list_ports", "socket_adopt"};
 constexpr std::array<Names, 1> kOlderMore{"socket_list_own_ports"};
+constexpr std::array<Names, 2> kSweep{"socket_sweep_datagrams", "socket_sweep_states"};
 
 constexpr std::array<Names, 1> kFexitSend{"socket_fexit_inet_sendmsg"};
 constexpr std::array<Names, 5> kFexitSendMore{"socket_fexit_inet6_sendmsg", "socket_fexit_unix_stream_sendmsg",
@@ -76,13 +77,15 @@ constexpr Alternative kFunctionDataReady{"fentry", kFentryDataReady};
 constexpr std::array kStateWays{Alternative{"tp_btf", kState}};
 constexpr std::array kBasicStateWays{Alternative{"tp_btf", kState}, Alternative{"raw_tracepoint", kRawState}};
 constexpr std::array kOlderWays{Alternative{"iterator", kOlder, kOlderMore}};
+constexpr std::array kSweepWays{Alternative{"iterator", kSweep}};
 constexpr std::array kSendWays{kTpSend, kFunctionSend};
 constexpr std::array kReceiveWays{kTpReceive, kFunctionReceive, kFunctionReceiveOld};
 constexpr std::array kDataReadyWays{kTpDataReady, kFunctionDataReady};
 
 /// Connections before operations: a socket that is born meanwhile keeps its role.
-constexpr std::array kHooks{Hook{"state_change", kStateWays}, Hook{"data_ready", kDataReadyWays},
-                            Hook{"receive", kReceiveWays}, Hook{"send", kSendWays}, Hook{"older_sockets", kOlderWays}};
+constexpr std::array kHooks{Hook{"state_change", kStateWays},  Hook{"data_ready", kDataReadyWays},
+                            Hook{"receive", kReceiveWays},     Hook{"send", kSendWays},
+                            Hook{"older_sockets", kOlderWays}, Hook{"sweep", kSweepWays}};
 
 constexpr std::array kGoneWays{Alternative{"fentry", kFentryGone, kFentryGoneMore},
                                Alternative{"kprobe", kKprobeGone, kKprobeGoneMore}};
@@ -96,7 +99,7 @@ constexpr std::array kBasicDataReadyWays{kTpDataReady, kFunctionDataReady, Alter
 constexpr std::array kBasicHooks{Hook{"socket_gone", kGoneWays},        Hook{"clone", kCloneWays},
                                  Hook{"state_change", kBasicStateWays}, Hook{"data_ready", kBasicDataReadyWays},
                                  Hook{"receive", kBasicReceiveWays},    Hook{"send", kBasicSendWays},
-                                 Hook{"older_sockets", kOlderWays}};
+                                 Hook{"older_sockets", kOlderWays},     Hook{"sweep", kSweepWays}};
 
 constexpr std::array kSendAgainWays{Alternative{"tp_btf", kSendAgain}, kFunctionSend};
 constexpr std::array kReceiveAgainWays{Alternative{"tp_btf", kReceiveAgain, kSplice}, kFunctionReceive,
@@ -104,8 +107,8 @@ constexpr std::array kReceiveAgainWays{Alternative{"tp_btf", kReceiveAgain, kSpl
 constexpr std::array kDataReadyAgainWays{Alternative{"tp_btf", kDataReadyAgain}, kFunctionDataReady};
 constexpr std::array kStateAgainWays{Alternative{"tp_btf", kStateAgain}};
 constexpr std::array kPreemptibleHooks{Hook{"state_change", kStateAgainWays}, Hook{"data_ready", kDataReadyAgainWays},
-                                       Hook{"receive", kReceiveAgainWays}, Hook{"send", kSendAgainWays},
-                                       Hook{"older_sockets", kOlderWays}};
+                                       Hook{"receive", kReceiveAgainWays},    Hook{"send", kSendAgainWays},
+                                       Hook{"older_sockets", kOlderWays},     Hook{"sweep", kSweepWays}};
 
 }  // namespace
 

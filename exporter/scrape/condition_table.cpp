@@ -39,6 +39,9 @@ constexpr std::array kOneWay{Names{"tacho_request_receive_seconds"}, Names{"tach
 constexpr std::array kFrozen{Names{"tacho_idle_seconds_total"}, Names{"tacho_poll_duration_mean_seconds"},
                              Names{"tacho_requests_in_flight"}, Names{"tacho_saturation_ratio"}};
 
+constexpr std::array kMultiplexedCalls{Names{"tacho_dependency_calls_total"},
+                                       Names{"tacho_dependency_duration_seconds"}};
+
 constexpr std::array<ConditionEntry, kConditions> kTable{{
     {"multiplexed",
      "connections carry several requests at a time (pipelining, HTTP/2): requests are under-counted, and those that "
@@ -57,6 +60,11 @@ constexpr std::array<ConditionEntry, kConditions> kTable{{
      "is not told from one between two",
      kOneWay},
     {"frozen", "the cgroup is frozen (docker pause): nothing runs, and requests that wait are not read", kFrozen},
+    {"multiplexed_calls",
+     "the target sends several calls before it waits for the answers: on streams they are under-counted, and each "
+     "duration "
+     "is that since the last of them",
+     kMultiplexedCalls},
 }};
 
 }  // namespace

@@ -8,8 +8,17 @@
 namespace tacho::scrape {
 
 /// Why a series of a target may not mean what it says, in the order of the table.
-enum class Condition : std::uint8_t { multiplexed, busy_polling, few_samples, no_poll, lost_events, one_way, frozen };
-inline constexpr std::size_t kConditions = 7;
+enum class Condition : std::uint8_t {
+  multiplexed,
+  busy_polling,
+  few_samples,
+  no_poll,
+  lost_events,
+  one_way,
+  frozen,
+  multiplexed_calls
+};
+inline constexpr std::size_t kConditions = 8;
 
 /// A condition judges the families that it names, and no other. HELP, METRICS.md, dashboards, alerts and the rules for
 /// autoscalers are made from the table.

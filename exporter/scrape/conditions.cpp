@@ -104,6 +104,8 @@ Conditions ConditionWatch::evaluate(bool few_samples) const {
     set(Condition::multiplexed, is_multiplexed(turns_before, *turns));
     const std::uint64_t one_way = turns->one_way - turns_before.one_way;
     set(Condition::one_way, share_above(one_way, turns->requests - turns_before.requests + one_way, kOneWayShare));
+    set(Condition::multiplexed_calls, share_above(turns->calls_overlapped - turns_before.calls_overlapped,
+                                                  turns->calls - turns_before.calls, kMultiplexedShare));
   }
   if (polls) {
     set(Condition::busy_polling,

@@ -158,12 +158,21 @@ Losses Scraper::total_losses() const {
   return sum;
 }
 
+void Scraper::maintain() {
+  for (const auto& probe : probes_) {
+    if (auto done = probe->maintain(kernel_now_ns()); !done && maintenance_.insert(probe->name()).second) {
+      spdlog::warn("probe {}: {}", probe->name(), done.error().message);
+    }
+  }
+}
+
 void Scraper::sample() {
   const std::lock_guard lock(mutex_);
   count_skipped();
   losses_ = total_losses();
   std::uint64_t requests = 0;  // since the last sample
   ++tick_;
+  maintain();
   for (const auto& runtime : runtimes_) {
     if (!runtime) {
       continue;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -107,6 +108,7 @@ class Scraper final : public targets::TargetObserver {
   /// Brings what the kernel has kept from the programs up to date.
   void count_skipped();
   [[nodiscard]] Losses total_losses() const;
+  void maintain();
   [[nodiscard]] TargetSummary summarize(const Runtime& runtime) const;
   [[nodiscard]] TableRow row(const Runtime& runtime) const;
   [[nodiscard]] const Runtime* find(std::string_view id) const;
@@ -125,6 +127,7 @@ class Scraper final : public targets::TargetObserver {
   std::mutex& mutex_;
   std::vector<std::unique_ptr<Runtime>> runtimes_;  // by index
   std::vector<CollectorResult> results_;
+  std::set<std::string_view> maintenance_;  // probes that could not be looked after, and have been told
   ReloadState reload_;
   std::function<WebCounters()> web_;
   std::string instance_;

@@ -4,9 +4,11 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "kernel/support/child.h"
 #include "kernel/support/running.h"
@@ -92,7 +94,7 @@ TEST_CASE("a datagram socket that asks is no server because something came befor
     }
     (void)client.hear();
     CHECK(where.value("tacho_requests_total") == 0);
-    const std::string name = connected ? "127.0.0.1:" + std::to_string(peer_port) : "other";
+    const std::string name = "127.0.0.1:" + std::to_string(peer_port);
     CHECK(where.value("tacho_dependency_calls_total", {{"peer", name}}) == kRequests);
     client.tell();
     client.finish();
@@ -130,4 +132,272 @@ TEST_CASE("a target with ports counts no datagram server on others") {
     server.tell();
     server.finish();
   }
+}
+
+namespace {
+
+sockaddr_in receive_from(const UniqueFd& socket) {
+  std::array<char, 64> data{};
+  sockaddr_in from{};
+  socklen_t length = sizeof(from);
+  must(::recvfrom(socket.get(), data.data(), data.size(), 0, reinterpret_cast<sockaddr*>(&from), &length) > 0,
+       "recvfrom");
+  return from;
+}
+
+void answer(const UniqueFd& socket) {
+  const sockaddr_in from = receive_from(socket);
+  send_to(socket, ntohs(from.sin_port));
+}
+
+/// A child with one datagram socket. A word is what it does next, times 65536, plus a port.
+enum class Order : std::uint64_t { end, poll, serve, forward };
+
+class OneSocket {
+ public:
+  explicit OneSocket(const std::string& cgroup)
+      : child_(cgroup, [](Line& parent) {
+          const UniqueFd socket = bound_socket(20011);
+          parent.tell(port_of(socket));
+          while (const auto order = parent.hear()) {
+            const auto port = static_cast<std::uint16_t>(order);
+            switch (static_cast<Order>(order >> 16)) {
+              case Order::poll:
+                send_to(socket, port);
+                receive_once(socket, kBytes);
+                break;
+              case Order::serve:
+                answer(socket);
+                break;
+              default: {
+                const sockaddr_in from = receive_from(socket);
+                send_to(socket, port);
+                receive_once(socket, kBytes);
+                send_to(socket, ntohs(from.sin_port));
+              }
+            }
+            parent.tell();
+          }
+        }) {
+    port_ = static_cast<std::uint16_t>(child_.hear());
+  }
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+  void begin(Order order, std::uint16_t port = 0) { child_.tell(static_cast<std::uint64_t>(order) << 16 | port); }
+  void done() { (void)child_.hear(); }
+  void finish() {
+    child_.tell(0);
+    child_.finish();
+  }
+
+ private:
+  Child child_;
+  std::uint16_t port_ = 0;
+};
+
+std::string peer_at(std::uint16_t port) {
+  return "127.0.0.1:" + std::to_string(port);
+}
+
+}  // namespace
+
+TEST_CASE("a datagram socket serves those who asked it and calls those whom it asked, at once") {
+  const bool polls_first = GENERATE(true, false);
+  CAPTURE(polls_first);
+  constexpr int kServed = 503;
+  constexpr int kPolls = 17;
+  const Watched where;
+  OneSocket daemon(where.directory());
+  const UniqueFd upstream = bound_socket(0);
+  std::vector<UniqueFd> clients;
+  for (int i = 0; i < 5; ++i) {
+    clients.push_back(bound_socket(0));
+  }
+  const auto serve = [&](int number) {
+    const UniqueFd& client = clients[static_cast<std::size_t>(number) % clients.size()];
+    daemon.begin(Order::serve);
+    send_to(client, daemon.port());
+    receive_once(client, kBytes);
+    daemon.done();
+  };
+  const auto poll = [&] {
+    daemon.begin(Order::poll, port_of(upstream));
+    answer(upstream);
+    daemon.done();
+  };
+  int served = 0;
+  for (int i = 0; i < kPolls; ++i) {
+    for (const int upto = kServed * (i + (polls_first ? 0 : 1)) / kPolls; served < upto; ++served) {
+      serve(served);
+    }
+    poll();
+  }
+  for (; served < kServed; ++served) {
+    serve(served);
+  }
+  CHECK(where.value("tacho_requests_total") == kServed);
+  CHECK(where.value("tacho_dependency_calls_total", {{"peer", peer_at(port_of(upstream))}}) == kPolls);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  CHECK(where.value("tacho_requests_unanswered_total") == 0);
+  daemon.finish();
+}
+
+TEST_CASE("a resolver that asks others on the socket that it is asked on") {
+  const Watched where;
+  OneSocket resolver(where.directory());
+  const UniqueFd upstream = bound_socket(0);
+  for (int i = 0; i < kRequests; ++i) {
+    const UniqueFd client = bound_socket(0);
+    resolver.begin(Order::forward, port_of(upstream));
+    send_to(client, resolver.port());
+    answer(upstream);
+    receive_once(client, kBytes);
+    resolver.done();
+  }
+  CHECK(where.value("tacho_requests_total") == kRequests);
+  CHECK(where.value("tacho_dependency_calls_total", {{"peer", peer_at(port_of(upstream))}}) == kRequests);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  resolver.finish();
+}
+
+TEST_CASE("sockets that a server connects to its clients serve, whoever has read the first datagram") {
+  const bool read_by_listener = GENERATE(false, true);
+  CAPTURE(read_by_listener);
+  const Watched where;
+  Child server(where.directory(), [read_by_listener](Line& parent) {
+    const int on = 1;
+    const UniqueFd listener = datagram_socket();
+    must(::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0, "SO_REUSEADDR");
+    const auto any = loopback(0);
+    must(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&any), sizeof(any)) == 0, "bind");
+    parent.tell(port_of(listener));
+    for (int i = 0; i < 3; ++i) {
+      // A cookie exchange (DTLS), then a socket of the client's own.
+      answer(listener);
+      sockaddr_in client{};
+      if (read_by_listener) {
+        client = receive_from(listener);
+      } else {
+        client = loopback(static_cast<std::uint16_t>(parent.hear()));
+      }
+      const UniqueFd own = datagram_socket();
+      must(::setsockopt(own.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0, "SO_REUSEADDR");
+      const auto self = loopback(port_of(listener));
+      must(::bind(own.get(), reinterpret_cast<const sockaddr*>(&self), sizeof(self)) == 0, "bind");
+      connect_to(own, ntohs(client.sin_port));
+      if (read_by_listener) {
+        send_once(own, kBytes);
+      }
+      parent.tell();
+      serve(own, kRequests, kBytes, kBytes);
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const auto port = static_cast<std::uint16_t>(server.hear());
+  for (int i = 0; i < 3; ++i) {
+    const UniqueFd client = bound_socket(0);
+    send_to(client, port);
+    receive_once(client, kBytes);
+    if (read_by_listener) {
+      send_to(client, port);
+      receive_once(client, kBytes);
+    } else {
+      server.tell(port_of(client));
+    }
+    (void)server.hear();
+    for (int j = 0; j < kRequests; ++j) {
+      send_to(client, port);
+      receive_once(client, kBytes);
+    }
+  }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == 3 * (kRequests + 1));
+  CHECK(shared().page().count("tacho_dependency_calls_total", {{"cgroup", where.path()}}) == 0);
+  server.tell();
+  server.finish();
+}
+
+TEST_CASE("a server that receives and sends many datagrams a call serves and calls each peer") {
+  constexpr int kBatch = 30;
+  const Watched where;
+  const UniqueFd upstream = bound_socket(0);
+  Child server(where.directory(), [peer = port_of(upstream)](Line& parent) {
+    const UniqueFd socket = bound_socket(20011);
+    parent.tell(port_of(socket));
+    (void)parent.hear();
+    std::array<std::array<char, kBytes>, kBatch + 1> data{};
+    std::array<sockaddr_in, kBatch + 1> from{};
+    std::array<iovec, kBatch + 1> parts{};
+    std::array<mmsghdr, kBatch + 1> messages{};
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      parts[i] = {.iov_base = data[i].data(), .iov_len = kBytes};
+      messages[i].msg_hdr = {.msg_name = &from[i],
+                             .msg_namelen = sizeof(from[i]),
+                             .msg_iov = &parts[i],
+                             .msg_iovlen = 1,
+                             .msg_control = nullptr,
+                             .msg_controllen = 0,
+                             .msg_flags = 0};
+    }
+    for (int round = 0; round < 3; ++round) {
+      must(::recvmmsg(socket.get(), messages.data(), kBatch, MSG_WAITFORONE, nullptr) == kBatch, "recvmmsg");
+      from[kBatch] = loopback(peer);
+      must(::sendmmsg(socket.get(), messages.data(), kBatch + 1, 0) == kBatch + 1, "sendmmsg");
+      receive_once(socket, kBytes);
+      parent.tell();
+      (void)parent.hear();
+    }
+  });
+  const auto port = static_cast<std::uint16_t>(server.hear());
+  std::vector<UniqueFd> clients;
+  for (int i = 0; i < kBatch / 2; ++i) {
+    clients.push_back(bound_socket(0));
+  }
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < kBatch; ++i) {
+      send_to(clients[static_cast<std::size_t>(i / 2)], port);
+    }
+    server.tell();
+    answer(upstream);
+    for (int i = 0; i < kBatch; ++i) {
+      receive_once(clients[static_cast<std::size_t>(i / 2)], kBytes);
+    }
+    (void)server.hear();
+  }
+  CHECK(where.value("tacho_requests_total") == 3 * kBatch);
+  CHECK(where.value("tacho_dependency_calls_total", {{"peer", peer_at(port_of(upstream))}}) == 3);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  server.tell();
+  server.finish();
+}
+
+TEST_CASE("questions of a client that asks two at a time are two calls") {
+  const bool connected = GENERATE(true, false);
+  CAPTURE(connected);
+  const Watched where;
+  const UniqueFd upstream = bound_socket(0);
+  Child resolver(where.directory(), [connected, port = port_of(upstream)](Line& parent) {
+    for (int i = 0; i < kRequests; ++i) {
+      const UniqueFd socket = datagram_socket();
+      if (connected) {
+        connect_to(socket, port);
+      }
+      send_to(socket, port);
+      send_to(socket, port);
+      receive_once(socket, kBytes);
+      receive_once(socket, kBytes);
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  for (int i = 0; i < kRequests; ++i) {
+    const sockaddr_in from = receive_from(upstream);
+    answer(upstream);
+    send_to(upstream, ntohs(from.sin_port));
+  }
+  (void)resolver.hear();
+  CHECK(where.value("tacho_dependency_calls_total", {{"peer", peer_at(port_of(upstream))}}) == 2 * kRequests);
+  CHECK(where.value("tacho_requests_total") == 0);
+  resolver.tell();
+  resolver.finish();
 }

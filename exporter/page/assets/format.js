@@ -56,4 +56,6 @@ export const CONDITIONS = {
   no_poll: "Requests are served without polling calls: nothing is said about idleness.",
   frozen: "The cgroup is frozen (docker pause): nothing runs, and requests that wait are not read.",
   lost_events: "A probe has lost events: counts may be too low.",
+  one_way: "More than one in ten messages got no reply: what is in flight may wait for nothing.",
+  multiplexed_calls: "Calls to dependencies are sent before the answers to others have come: they may be under-counted.",
 };

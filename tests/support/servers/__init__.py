@@ -11,6 +11,7 @@ from support.servers.haproxy import HAProxy
 from support.servers.mariadb import MariaDB
 from support.servers.memcached import Memcached
 from support.servers.nginx import Nginx
+from support.servers.ntp import Chrony
 from support.servers.postgres import Postgres
 from support.servers.python import AsyncioEcho, Gunicorn, Waitress
 from support.servers.redis import Redis

@@ -109,6 +109,11 @@ TEST_CASE("any lost event is told while it is in the window") {
   CHECK(holding(watch).empty());
 }
 
+TEST_CASE("calls that overlap are told above one in ten") {
+  CHECK(after(counters({.calls = 100, .calls_overlapped = 10})).empty());
+  CHECK(after(counters({.calls = 100, .calls_overlapped = 11})) == Names{"multiplexed_calls"});
+}
+
 TEST_CASE("events that the kernel kept from the programs are told above a thousandth of all requests") {
   CHECK(after({}, {.skipped = 1}) == Names{"lost_events"});
   CHECK(after({}, {.skipped = 1, .requests = 999}) == Names{"lost_events"});
@@ -159,9 +164,11 @@ TEST_CASE("a condition is told only where its probes see") {
     return seen(watch);
   };
   const ConditionCounters::Turns busy{.requests = 1'000};
-  CHECK(seen_with(counters(busy)) == Names{"multiplexed", "busy_polling", "few_samples", "no_poll", "lost_events"});
+  CHECK(seen_with(counters(busy)) ==
+        Names{"multiplexed", "busy_polling", "few_samples", "no_poll", "lost_events", "one_way", "multiplexed_calls"});
   // The poll probe is off, as in a sidecar: that a server does not poll cannot be known.
-  CHECK(seen_with({.turns = busy, .polls = {}, .frozen = {}}) == Names{"multiplexed", "few_samples", "lost_events"});
+  CHECK(seen_with({.turns = busy, .polls = {}, .frozen = {}}) ==
+        Names{"multiplexed", "few_samples", "lost_events", "one_way", "multiplexed_calls"});
   CHECK(seen_with({.turns = {}, .polls = ConditionCounters::Polls{.calls = 9}, .frozen = {}}) ==
         Names{"busy_polling", "lost_events"});
   CHECK(seen_with({}) == Names{"lost_events"});

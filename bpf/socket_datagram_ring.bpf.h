@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * The datagrams of a socket that serves: from their arrival to their reply.
+ *
+ * A ring of slots in the order of arrival, which is that of receipt. A slot is written when a datagram
+ * arrives, gets its time of reading when it is received, and is closed by the reply. What is overwritten
+ * before that is `buried`: its reply still counts, with the oldest time that is known. What is not answered
+ * in DATAGRAM_PATIENCE_NS is forgotten (socket_sweep.bpf.h): a one-way message; if a reply comes after all,
+ * that is a request still.
+ *
+ * Rings are in a map of their own, not in the socket's storage: of what a socket may use for options, 20 KiB
+ * before Linux 6.8, nothing is taken, and what was open when a socket was closed is forgotten like the rest.
+ */
+#pragma once
+
+#include "socket_datagram_peers.bpf.h"
+
+#define DATAGRAM_SLOTS 256
+/* Of what waits already when a ring is made, so many datagrams have a slot. */
+#define DATAGRAM_BACKLOG 32
+/* Times of reading are in units of 16 ns after the arrival; the top bit says that it is forgotten. */
+#define READ_SHIFT 4
+#define READ_FORGOTTEN (1U << 31)
+
+struct datagram_slot {
+	u64 arrival;
+	u64 source; /* hash of the address */
+	u32 read;   /* 0: not yet */
+	u32 open;   /* datagrams in it that are not answered */
+};
+
+/* Counters modulo 2^32; their differences are what is waiting. */
+struct datagram_ring {
+	struct target_ref target;
+	u64 touched;
+	u64 last_read;
+	u64 turned; /* when `buried` was turned over */
+	u32 arrived;
+	u32 taken;     /* of the arrivals */
+	u32 open;      /* datagrams that are read, and neither answered nor forgotten */
+	u32 anonymous; /* of these, those whose sender is not known */
+	u32 buried[2]; /* of these, those that have no slot; the second ones are older */
+	u32 gone;      /* forgotten ones whose sender is not known */
+	u64 gone_at;   /* when they were forgotten */
+	struct datagram_slot slots[DATAGRAM_SLOTS];
+};
+
+/* By the number of the socket. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 8192);
+	__type(key, u64);
+	__type(value, struct datagram_ring);
+} datagram_rings SEC(".maps");
+
+/* What a new ring begins as: too large for the stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct datagram_ring);
+} no_datagrams SEC(".maps");
+
+static __always_inline u64 socket_number(struct socket_state *st)
+{
+	if (!st->number)
+		set_once(&st->number, mix(bpf_ktime_get_ns(), bpf_get_prandom_u32()) | 1);
+	return st->number;
+}
+
+static __always_inline struct datagram_ring *find_ring(struct socket_state *st)
+{
+	u64 key = st->number;
+
+	return st->datagrams & DATAGRAM_RING ? bpf_map_lookup_elem(&datagram_rings, &key) : NULL;
+}
+
+static __always_inline u32 datagrams_waiting(struct sock *sk)
+{
+	u32 waiting = FIELD(sk, sk_receive_queue.qlen);
+
+	if (is_udp(sk))
+		waiting += BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen);
+	return waiting;
+}
+
+/* @param waiting datagrams that came before, all from st->source */
+static __noinline struct datagram_ring *make_ring(struct socket_state *st, u32 waiting, u64 now)
+{
+	u64 key = socket_number(st);
+	struct datagram_ring *ring;
+	u32 zero = 0;
+	void *none = bpf_map_lookup_elem(&no_datagrams, &zero);
+
+	if (none)
+		bpf_map_update_elem(&datagram_rings, &key, none, BPF_NOEXIST);
+	ring = bpf_map_lookup_elem(&datagram_rings, &key);
+	if (!ring) {
+		count_loss(TACHO_LOST_MAP_FULL);
+		return NULL;
+	}
+	st->datagrams |= DATAGRAM_RING;
+	/* Two datagrams may arrive at once: the loser takes what the winner has made. */
+	if (ring->touched)
+		return ring;
+	ring->touched = now;
+	ring->target = st->target;
+	for (u32 i = 0; i < DATAGRAM_BACKLOG; i++) {
+		if (i >= waiting)
+			break;
+		ring->slots[i].arrival = st->arrival ? st->arrival : now;
+		ring->slots[i].source = st->source;
+		ring->slots[i].open = 1;
+		ring->arrived = i + 1;
+	}
+	return ring;
+}
+
+static __always_inline void ring_arrived(struct datagram_ring *ring, const struct arrival *arrival, u64 now)
+{
+	struct datagram_slot *slot = &ring->slots[fetch_add_u32(&ring->arrived, 1) % DATAGRAM_SLOTS];
+	u32 open = slot->open;
+
+	if (open && slot->read && !(slot->read & READ_FORGOTTEN))
+		__sync_fetch_and_add(&ring->buried[0], open);
+	slot->open = 0;
+	slot->arrival = now;
+	slot->source = arrival->source;
+	slot->read = 0;
+	slot->open = arrival->count;
+}
+
+/*
+ * The slot of the datagram that has just been received; NULL if it was overwritten, for too many are
+ * waiting.
+ */
+static __always_inline struct datagram_slot *take_slot(struct sock *sk, struct datagram_ring *ring,
+						       u64 source, u64 now)
+{
+	u32 waiting = ring->arrived - ring->taken;
+	struct datagram_slot *slot;
+	u32 number;
+
+	if (!waiting || waiting >= 1U << 31) {
+		/* Nothing told its arrival. */
+		number = fetch_add_u32(&ring->arrived, 1);
+		slot = &ring->slots[number % DATAGRAM_SLOTS];
+		slot->arrival = now;
+		slot->source = source;
+		slot->read = 0;
+		slot->open = 1;
+		ring->taken = number + 1;
+		return slot;
+	}
+	number = fetch_add_u32(&ring->taken, 1);
+	/* A datagram that was dropped after it had come (a wrong checksum) must not shift all later ones. */
+	if (waiting > 1 && !datagrams_waiting(sk))
+		ring->taken = ring->arrived;
+	return waiting > DATAGRAM_SLOTS ? NULL : &ring->slots[number % DATAGRAM_SLOTS];
+}
+
+/* The oldest arrival that is still known. */
+static __always_inline u64 oldest_arrival(const struct datagram_ring *ring, u64 now)
+{
+	u64 arrival = ring->slots[ring->arrived % DATAGRAM_SLOTS].arrival;
+
+	return arrival ? arrival : now;
+}
+
+/* Requests that a reply has ended; sums. */
+struct answered {
+	u64 arrivals;
+	u64 reads;
+	u64 source; /* of the last one */
+	u32 count;
+	u32 late; /* of these, those that were forgotten already */
+	u32 next; /* slot to look for the next one from */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct answered);
+} answered_requests SEC(".maps");
+
+/*
+ * Closes up to `wanted` open requests from `source`, the slot `from` first. A global function: the verifier
+ * works through its loop once a program, and not on every path that comes here.
+ */
+__noinline int close_requests(u64 number, u64 source, u32 from, u32 wanted)
+{
+	struct datagram_ring *ring = bpf_map_lookup_elem(&datagram_rings, &number);
+	u32 zero = 0, taken, known = wanted;
+	struct answered *answered = bpf_map_lookup_elem(&answered_requests, &zero);
+
+	if (!ring || !answered)
+		return 0;
+	__builtin_memset(answered, 0, sizeof(*answered));
+	taken = ring->taken;
+	if (taken - from > DATAGRAM_SLOTS)
+		from = taken - DATAGRAM_SLOTS;
+	for (u32 i = 0; i < DATAGRAM_SLOTS; i++) {
+		struct datagram_slot *slot = &ring->slots[(from + i) % DATAGRAM_SLOTS];
+		u32 take = slot->open, read = slot->read;
+
+		if (from + i == taken)
+			break;
+		answered->next = from + i;
+		if (!take || !read || (source != ADDRESS_ANY && slot->source != source))
+			continue;
+		if (take > wanted)
+			take = wanted;
+		/* Another thread may have been faster. */
+		if (fetch_add_u32(&slot->open, -take) < take) {
+			__sync_fetch_and_add(&slot->open, take);
+			continue;
+		}
+		answered->arrivals += slot->arrival * take;
+		answered->reads += (slot->arrival + ((u64)(read & ~READ_FORGOTTEN) << READ_SHIFT)) * take;
+		answered->source = slot->source;
+		if (read & READ_FORGOTTEN)
+			answered->late += take;
+		wanted -= take;
+		if (!wanted)
+			break;
+	}
+	answered->count = known - wanted;
+	return 0;
+}
+
+static __always_inline u32 smaller(u32 a, u32 b)
+{
+	return a < b ? a : b;
+}
+
+/* Takes `count` from a counter that others change, too; what is not in it stays. @return what was taken */
+static __always_inline u32 take_from(u32 *counter, u32 count)
+{
+	u32 taken = smaller(*(volatile u32 *)counter, count);
+
+	__sync_fetch_and_add(counter, -taken);
+	return taken;
+}
+
+static __always_inline u32 unbury(struct datagram_ring *ring, u32 count)
+{
+	u32 old = take_from(&ring->buried[1], count);
+
+	return old + take_from(&ring->buried[0], count - old);
+}
+
+/* They have got no reply: messages, not requests. If one comes after all, another request is opened. */
+static __always_inline void forget(struct datagram_ring *ring, u32 count)
+{
+	struct socket_shard *shared = get_shared_shard(&ring->target);
+
+	count = take_from(&ring->open, count);
+	ring->gone_at = bpf_ktime_get_ns();
+	if (!shared || !count)
+		return;
+	add_atomic(&shared->oneway, count);
+	add_atomic(&shared->dismissed, count);
+}

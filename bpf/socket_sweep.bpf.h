@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * What no hook tells: datagrams that nobody answers, and connections whose end was missed. User space runs
+ * these iterators every few seconds.
+ */
+#pragma once
+
+#include "socket_binding.bpf.h"
+#include "socket_datagram.bpf.h"
+
+#define IDLE_RING_NS 60000000000ULL
+
+/* Requests that wait too long become messages that get no reply. */
+static __always_inline void forget_old(struct datagram_ring *ring, u64 now)
+{
+	u32 gone = 0;
+
+	for (u32 i = 0; i < DATAGRAM_SLOTS; i++) {
+		struct datagram_slot *slot = &ring->slots[i];
+		u32 read = slot->read;
+		bool old = now - slot->arrival - ((u64)read << READ_SHIFT) > DATAGRAM_PATIENCE_NS;
+
+		if (!read || read & READ_FORGOTTEN || !slot->open || !old)
+			continue;
+		slot->read = read | READ_FORGOTTEN;
+		gone += slot->open;
+		if (slot->source == ADDRESS_UNKNOWN)
+			ring->gone += take_from(&ring->anonymous, slot->open);
+	}
+	if (now - ring->turned > DATAGRAM_PATIENCE_NS) {
+		u32 buried = ring->buried[1];
+
+		ring->gone += take_from(&ring->anonymous, buried);
+		gone += take_from(&ring->buried[1], buried);
+		buried = take_from(&ring->buried[0], ring->buried[0]);
+		__sync_fetch_and_add(&ring->buried[1], buried);
+		ring->turned = now;
+	}
+	forget(ring, gone);
+}
+
+SEC("iter/bpf_map_elem")
+int socket_sweep_datagrams(struct bpf_iter__bpf_map_elem *ctx)
+{
+	u64 *number = ctx->key, now = bpf_ktime_get_ns(), key;
+	struct datagram_ring *ring;
+
+	if (!number)
+		return 0;
+	key = *number;
+	ring = bpf_map_lookup_elem(&datagram_rings, &key);
+	if (!ring)
+		return 0;
+	if (ring->open)
+		forget_old(ring, now);
+	else if (now - ring->touched > IDLE_RING_NS)
+		bpf_map_delete_elem(&datagram_rings, &key);
+	return 0;
+}
+
+/* A connection that ended counts as ended, whichever hook was kept from us. */
+static __always_inline void sweep_socket(struct sock *sk, struct socket_state *st)
+{
+	if ((st->counted || is_open(st)) && (is_tcp(sk) || is_mptcp(sk)) &&
+	    FIELD(sk, __sk_common.skc_state) == TCP_CLOSE)
+		count_closed(st, sk);
+}
+
+#ifdef TACHO_BASIC
+SEC("iter/bpf_map_elem")
+int socket_sweep_states(struct bpf_iter__bpf_map_elem *ctx)
+{
+	u64 *address = ctx->key, key;
+	struct socket_state *st;
+
+	if (!address)
+		return 0;
+	key = *address;
+	st = bpf_map_lookup_elem(&socket_states, &key);
+	if (st)
+		sweep_socket((struct sock *)key, st);
+	return 0;
+}
+#else
+SEC("iter/bpf_sk_storage_map")
+int socket_sweep_states(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	struct socket_state *st = ctx->value;
+	struct sock *sk = ctx->sk;
+
+	if (sk && st)
+		sweep_socket(sk, st);
+	return 0;
+}
+#endif

@@ -1,0 +1,164 @@
+// Roles of stream and unix sockets, whoever names, shares or has not yet connected them.
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstddef>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "kernel/support/child.h"
+#include "kernel/support/running.h"
+#include "kernel/support/wire.h"
+
+using tacho::UniqueFd;
+using namespace tacho::kernel_test;
+
+namespace {
+
+constexpr int kRequests = 23;
+
+struct UnixName {
+  explicit UnixName(const std::string& text) {
+    address.sun_family = AF_UNIX;
+    std::memcpy(&address.sun_path[1], text.data(), text.size());
+    length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  }
+  [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
+
+  sockaddr_un address{};
+  socklen_t length = 0;
+};
+
+UniqueFd unix_socket(int type, const UnixName& name) {
+  UniqueFd socket(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
+  must(::bind(socket.get(), name.get(), name.length) == 0, "bind");
+  return socket;
+}
+
+void connect_unix(const UniqueFd& socket, const UnixName& name) {
+  must(::connect(socket.get(), name.get(), name.length) == 0, "connect");
+}
+
+}  // namespace
+
+TEST_CASE("a unix client with a name of its own is a client") {
+  const Watched where;
+  const std::string text = playground() + unique_name();
+  const UnixName name(text);
+  const UniqueFd listener = unix_socket(SOCK_STREAM, name);
+  must(::listen(listener.get(), 8) == 0, "listen");
+  Child client(where.directory(), [&](Line& parent) {
+    const UniqueFd socket = unix_socket(SOCK_STREAM, UnixName(text + "-client"));
+    connect_unix(socket, name);
+    ask(socket, kRequests, 10, 20);
+    parent.tell();
+    (void)parent.hear();
+  });
+  serve(UniqueFd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC)), kRequests, 10, 20);
+  (void)client.hear();
+  CHECK(where.value("tacho_requests_total") == 0);
+  CHECK(where.value("tacho_dependency_calls_total", {{"peer", "unix:@" + text}}) == kRequests);
+  client.tell();
+  client.finish();
+}
+
+TEST_CASE("a unix datagram server's requests are counted") {
+  const Watched where;
+  const std::string text = playground() + unique_name();
+  Child server(where.directory(), [&](Line& parent) {
+    const UniqueFd socket = unix_socket(SOCK_DGRAM, UnixName(text));
+    parent.tell();
+    (void)parent.hear();
+    const UnixName client(text + "-client");
+    for (int i = 0; i < kRequests; ++i) {
+      receive_once(socket, 10);
+      const std::string reply(20, 'r');
+      must(::sendto(socket.get(), reply.data(), reply.size(), 0, client.get(), client.length) == 20, "sendto");
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  (void)server.hear();
+  const UniqueFd client = unix_socket(SOCK_DGRAM, UnixName(text + "-client"));
+  connect_unix(client, UnixName(text));
+  server.tell();
+  ask(client, kRequests, 10, 20);
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == kRequests);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  server.tell();
+  server.finish();
+}
+
+TEST_CASE("a socket that is not connected yet when tacho starts is no open connection") {
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  const UniqueFd listener = listen_tcp();
+  Child client(cgroup.directory(), [port = port_of(listener)](Line& parent) {
+    const UniqueFd idle(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const UniqueFd later(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    parent.tell();
+    (void)parent.hear();
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    to.sin_port = htons(port);
+    must(::connect(later.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0, "connect");
+    ask(later, kRequests, 10, 20);
+    parent.tell();
+    (void)parent.hear();
+  });
+  (void)client.hear();
+  auto config = watching(cgroup.path());
+  config.probes.poll.enabled = false;
+  Running tacho(config);
+  const Labels role{{"target", "t"}, {"role", "client"}};
+  CHECK(tacho.page().value("tacho_connections_active", role) == 0);
+  CHECK(tacho.page().value("tacho_connections_total", role) == 0);
+  client.tell();
+  serve(accept_from(listener), kRequests, 10, 20);
+  (void)client.hear();
+  CHECK(tacho.page().value("tacho_connections_total", role) == 1);
+  CHECK(tacho.page().value("tacho_dependency_calls_total", {{"target", "t"}}) == kRequests);
+  client.tell();
+  client.finish();
+}
+
+TEST_CASE("a connection that two targets, or a target and others, use by turns is opened a few times at most") {
+  const bool watched = GENERATE(true, false);
+  CAPTURE(watched);
+  constexpr int kRounds = 100;
+  const Watched where;
+  const Watched other;
+  const Cgroup elsewhere("/" + unique_name());
+  const std::string second = watched ? other.directory() : elsewhere.directory();
+  const UniqueFd listener = listen_tcp();
+  Child mover(where.directory(), [&, port = port_of(listener)](Line& parent) {
+    const auto enter = [](const std::string& directory) {
+      std::ofstream(directory + "/cgroup.procs") << ::getpid() << std::flush;
+    };
+    const UniqueFd connection = connect_tcp(port);
+    for (int i = 0; i < kRounds; ++i) {
+      send_once(connection, 10);
+      enter(second);
+      receive_once(connection, 10);
+      enter(where.directory());
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  serve(accept_from(listener), kRounds, 10, 10);
+  (void)mover.hear();
+  const auto opened = [](const Watched& target) {
+    return target.value("tacho_connections_total", {{"role", "client"}});
+  };
+  CHECK(opened(where) + opened(other) >= 1);
+  CHECK(opened(where) + opened(other) <= 4);
+  mover.tell();
+  mover.finish();
+}
