@@ -1,6 +1,7 @@
 """Nobody stops a scrape: clients without credentials that stall, read slowly, drip or flood, beside a reader."""
 
 import base64
+import os
 import socket
 import threading
 
@@ -40,8 +41,16 @@ def served(request, tmp_path_factory):
 
 
 def limit(port, **options) -> float:
-    """A second, and what a scrape takes on this machine anyway, which may be busy with other things."""
-    return LIMIT + max(attack.times_of_scrapes(port, 1, **options))
+    """A second, and what a scrape takes on this machine anyway, which may be busy with other things.
+
+    Where it has more to do than it can, connections wait to be accepted, and the kernel has a client knock again after a
+    second (TCP's first retransmission).
+    """
+    load = os.getloadavg()[0]
+    overloaded = load > 4 * os.cpu_count()
+    if overloaded:
+        print(f"load {load:.0f} on {os.cpu_count()} CPUs: a retransmission of a second is allowed for")
+    return LIMIT + max(attack.times_of_scrapes(port, 1, **options)) + (1 if overloaded else 0)
 
 
 @pytest.mark.parametrize("rate", [35, 100, 1000])
