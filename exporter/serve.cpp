@@ -128,6 +128,10 @@ int serve(const Cli& cli, const config::Config& config) {
   if (!app) {
     return failed(app.error());
   }
+  // A service that counts no request must not look started; others learn it from /-/ready.
+  if (const std::string blindness = (*app)->blindness(); (*app)->service_manager().asks() && !blindness.empty()) {
+    return failed(Error{blindness, EPERM});
+  }
   // All programs are loaded: what that took, 18 MB, is not needed again, and would stay between what is.
   kernel::forget_types();
   ::malloc_trim(0);

@@ -82,6 +82,14 @@ def test_a_refused_configuration_fails_the_start_once(machine):
     assert any("tacho.yaml:1:9" in text for _, text in machine.journal())
 
 
+def test_one_that_can_count_no_request_does_not_start(machine):
+    # This kernel has no kprobes.
+    machine.write("etc/tacho/tacho.yaml", "probes: {socket: {attach: kprobe}}\n")
+    status, said = machine.command("systemctl", "start", "tacho")
+    assert status != 0 and "failed" in said
+    assert machine.property("ExecMainStatus") == "1"
+
+
 def test_a_refused_configuration_fails_the_reload_and_the_old_one_stays(machine):
     start(machine)
     process = machine.property("MainPID")
