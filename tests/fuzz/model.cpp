@@ -113,9 +113,8 @@ void Model::count_operation(const End& end, bool sends, const Step& step, std::i
 }
 
 void Model::Turn::bring(Content content) {
-  only_handshake = only_handshake && (content == Content::hello || content == Content::keys ||
-                                      content == Content::cipher || content == Content::finished);
-  only_goodbye = only_goodbye && (content == Content::goodbye || content == Content::parting);
+  is_request = is_request || content == Content::text || content == Content::data;
+  brings_goodbye = brings_goodbye || content == Content::goodbye || content == Content::parting;
 }
 
 void Model::arrive(End& end, const Step& step, const Report& report) {
@@ -136,8 +135,8 @@ void Model::send(Connection& c, bool by_server, const Step& step, const Report& 
   if (!by_server) {
     c.call = report.when;
     c.asked = step.content;
-  } else if (c.turn && !c.turn->is_request()) {
-    if (c.turn->only_handshake) {
+  } else if (c.turn && !c.turn->is_request) {
+    if (!c.turn->brings_goodbye) {
       numbers(self)[kHandshakes] += 1;
     } else {
       excuse_ = "a goodbye is answered";
@@ -213,7 +212,7 @@ void Model::read_by_server(Connection& c, const std::vector<Arrival>& taken, con
   }
   const Arrival& first = taken.front();
   const bool waited = first.waited_for && !first.begun;
-  if (c.turn && waited && c.turn->only_handshake && first.content == Content::data) {
+  if (c.turn && waited && !c.turn->is_request && !c.turn->brings_goodbye && first.content == Content::data) {
     // A Finished that gets no answer.
     c.turn.reset();
     excuse_ = "a handshake ends without an answer";
@@ -254,7 +253,7 @@ void Model::use_by_server(Connection& c) {
 }
 
 void Model::end_turn_unanswered(Connection& c) {
-  if (c.turn && c.turn->is_request() && c.is_tcp()) {
+  if (c.turn && c.turn->is_request && c.is_tcp()) {
     numbers(c.server)[kUnanswered] += 1;
   }
   if (c.turn) {

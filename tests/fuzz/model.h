@@ -98,10 +98,9 @@ class Model {
     kernel_test::Moment oldest;  ///< arrival of its first data
     kernel_test::Moment begun;   ///< read of the data whose arrival is `begin`
     kernel_test::Moment last_read;
-    bool only_handshake = true;
-    bool only_goodbye = true;
+    bool is_request = false;  ///< some of it is neither handshake nor goodbye
+    bool brings_goodbye = false;
     void bring(Content content);
-    [[nodiscard]] bool is_request() const { return !only_handshake && !only_goodbye; }
   };
   struct Connection {
     How kind = How::tcp;
