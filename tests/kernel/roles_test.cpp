@@ -4,12 +4,10 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cstddef>
 #include <cstring>
-#include <fstream>
 #include <string>
 
 #include "kernel/support/child.h"
@@ -127,38 +125,4 @@ TEST_CASE("a socket that is not connected yet when tacho starts is no open conne
   CHECK(tacho.page().value("tacho_dependency_calls_total", {{"target", "t"}}) == kRequests);
   client.tell();
   client.finish();
-}
-
-TEST_CASE("a connection that two targets, or a target and others, use by turns is opened a few times at most") {
-  const bool watched = GENERATE(true, false);
-  CAPTURE(watched);
-  constexpr int kRounds = 100;
-  const Watched where;
-  const Watched other;
-  const Cgroup elsewhere("/" + unique_name());
-  const std::string second = watched ? other.directory() : elsewhere.directory();
-  const UniqueFd listener = listen_tcp();
-  Child mover(where.directory(), [&, port = port_of(listener)](Line& parent) {
-    const auto enter = [](const std::string& directory) {
-      std::ofstream(directory + "/cgroup.procs") << ::getpid() << std::flush;
-    };
-    const UniqueFd connection = connect_tcp(port);
-    for (int i = 0; i < kRounds; ++i) {
-      send_once(connection, 10);
-      enter(second);
-      receive_once(connection, 10);
-      enter(where.directory());
-    }
-    parent.tell();
-    (void)parent.hear();
-  });
-  serve(accept_from(listener), kRounds, 10, 10);
-  (void)mover.hear();
-  const auto opened = [](const Watched& target) {
-    return target.value("tacho_connections_total", {{"role", "client"}});
-  };
-  CHECK(opened(where) + opened(other) >= 1);
-  CHECK(opened(where) + opened(other) <= 4);
-  mover.tell();
-  mover.finish();
 }
