@@ -151,7 +151,8 @@ class PollProbe final : public Probe {
 Result<std::unique_ptr<Probe>> load_poll_probe(const config::Config& config, const Environment& environment) {
   if (auto tracefs = kernel::ensure_tracefs(); !tracefs) {
     spdlog::warn(
-        "{}: polls are seen through sys_enter and sys_exit, which costs every system call of the machine ~50 ns; a container's "
+        "{}: polls are seen through sys_enter and sys_exit, which costs every system call of the machine ~50 ns; a "
+        "container's "
         "start takes --volume /sys/kernel/tracing:/sys/kernel/tracing:ro",
         tracefs.error().message);
   }
