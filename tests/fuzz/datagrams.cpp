@@ -134,6 +134,7 @@ void Datagrams::server_send(Peer& peer, const Step& step, const Report& report, 
   server[kSentBytes] += static_cast<double>(report.bytes);
   peer.answers.push_back({.connection = step.connection, .bytes = step.bytes, .when = report.when});
   if (peer.requests.empty()) {
+    excuse_ = "a datagram that answers nothing goes out";
     return;
   }
   const Request request = peer.requests.front();

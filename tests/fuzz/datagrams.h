@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <string_view>
 
 #include "fuzz/expected.h"
 #include "fuzz/life.h"
@@ -26,6 +27,8 @@ class Datagrams {
   [[nodiscard]] bool can(const Step& step) const;
   void apply(const Step& step, const Report& report, Expected& server, Expected& client);
   [[nodiscard]] std::optional<Step> last_step() const;
+  /// See Model::excuse().
+  [[nodiscard]] std::string_view excuse() const { return excuse_; }
 
   [[nodiscard]] bool knows(int connection) const { return peers_.contains(connection); }
   [[nodiscard]] How kind(int connection) const { return peers_.at(connection).kind; }
@@ -61,6 +64,7 @@ class Datagrams {
   void server_send(Peer& peer, const Step& step, const Report& report, Expected& server);
 
   std::map<int, Peer> peers_;
+  std::string_view excuse_;
   std::map<How, std::deque<Arrival>> waiting_;  // at the server
 };
 

@@ -56,7 +56,7 @@ class Model {
   [[nodiscard]] std::optional<Step> last_steps() const;
 
   /// Why what tacho counts today is known to differ in this life (issue 13); empty: it is not.
-  [[nodiscard]] std::string_view excuse() const { return excuse_; }
+  [[nodiscard]] std::string_view excuse() const { return excuse_.empty() ? datagrams_.excuse() : excuse_; }
 
   [[nodiscard]] const Expected& of(Target target) const { return expected_.at(static_cast<std::size_t>(target)); }
 

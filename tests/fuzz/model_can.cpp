@@ -32,7 +32,10 @@ bool Model::can(const Step& step) const {
   const Connection& c = found->second;
   const bool served = c.accepted && c.server.open;
   // On a closed TCP connection the first send is answered by a reset, on a unix one it fails.
-  const auto reaches = [&c](const End& other) { return other.open || c.is_tcp(); };
+  // The second of several fails there, too.
+  const auto reaches = [&c, &step](const End& other) {
+    return other.open || (c.is_tcp() && step.how != How::several && step.how != How::more);
+  };
   switch (step.act) {
     case Act::accept:
       return !c.accepted && std::ranges::none_of(connections_ | std::views::values, [&c](const Connection& other) {
