@@ -28,9 +28,14 @@ static __always_inline void data_arrived(struct socket_state *st, const struct t
 		u32 come = FIELD(tp, rcv_nxt);
 		u32 read = FIELD(tp, copied_seq);
 
-		if (come != st->ready_seq && (s32)(read - st->ready_seq) >= 0) {
-			st->arrival = now;
-			st->arrival_seq = read;
+		if (come != st->ready_seq) {
+			if ((s32)(read - st->ready_seq) >= 0) {
+				st->arrival = now;
+				st->arrival_seq = read;
+			} else if (st->arrival_seq == st->ready_seq) {
+				/* What it joins was waited for, and has been read in part. */
+				st->arrival_seq = come;
+			}
 		}
 		st->ready_seq = come;
 	} else if (!st->arrival && !st->left) {
@@ -51,7 +56,11 @@ static __always_inline u64 awaited_arrival(struct socket_state *st, struct sock 
 
 		if (!arrival || (s32)(read - st->ready_seq) > 0)
 			return now;
-		return (s32)(read - st->arrival_seq) > 0 ? arrival : 0;
+		if ((s32)(read - st->arrival_seq) <= 0)
+			return 0;
+		/* All that has come by now was waited for once, whoever reads the rest of it. */
+		st->arrival_seq = st->ready_seq;
+		return arrival;
 	}
 	st->arrival = 0;
 	st->left = FIELD(sk, sk_receive_queue.qlen);

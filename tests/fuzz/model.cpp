@@ -138,8 +138,6 @@ void Model::send(Connection& c, bool by_server, const Step& step, const Report& 
   } else if (c.turn && !c.turn->is_request) {
     if (!c.turn->brings_goodbye) {
       numbers(self)[kHandshakes] += 1;
-    } else {
-      excuse_ = "a goodbye is answered";
     }
     c.turn.reset();
   } else if (c.turn) {
@@ -154,7 +152,6 @@ void Model::send(Connection& c, bool by_server, const Step& step, const Report& 
   if (other.open) {
     arrive(other, step, report);
   } else if (c.is_tcp()) {
-    excuse_ = "data are answered by a reset";
     reset(c, self);
   }
 }
@@ -169,9 +166,6 @@ void Model::read(Connection& c, bool by_server, const Step& step, const Report& 
   }
   count_operation(self, false, step, report.bytes);
   std::vector<Arrival> taken;
-  if (!by_server && self.shut) {
-    excuse_ = "a client that has shut down reads";
-  }
   for (auto left = static_cast<std::size_t>(report.bytes); left > 0 && !self.queue.empty();) {
     Arrival& arrival = self.queue.front();
     const std::size_t part = std::min(left, arrival.bytes);
@@ -185,14 +179,11 @@ void Model::read(Connection& c, bool by_server, const Step& step, const Report& 
   }
   if (by_server) {
     read_by_server(c, taken, report);
-  } else if (c.is_tcp() && c.call && c.asked != Content::text && c.asked != Content::data &&
+  } else if (c.call && c.asked != Content::text && c.asked != Content::data &&
              c.asked != Content::finished) {
     c.call.reset();
   } else if (c.call) {
     Expected& expected = numbers(self);
-    if (!c.is_tcp() && c.asked != Content::text) {
-      excuse_ = "a client speaks TLS through a unix socket";
-    }
     const bool surely = c.asked != Content::finished;
     expected[kCalls] += Span{.least = surely ? 1.0 : 0.0, .most = 1};
     Span span = time_between(*c.call, taken.front().when);
@@ -207,7 +198,6 @@ void Model::read(Connection& c, bool by_server, const Step& step, const Report& 
 
 void Model::read_by_server(Connection& c, const std::vector<Arrival>& taken, const Report& report) {
   if (!c.server.can_send()) {
-    excuse_ = "a server reads what it cannot answer";
     return;
   }
   const Arrival& first = taken.front();
@@ -215,21 +205,18 @@ void Model::read_by_server(Connection& c, const std::vector<Arrival>& taken, con
   if (c.turn && waited && !c.turn->is_request && !c.turn->brings_goodbye && first.content == Content::data) {
     // A Finished that gets no answer.
     c.turn.reset();
-    excuse_ = "a handshake ends without an answer";
   }
   if (c.turn && waited) {
     const Span pause = time_between(c.turn->last_read, first.when);
     if (pause.most >= kOnewayPause) {
       numbers(c.server)[kOneway] += Span{.least = pause.least > kOnewayPause ? 1.0 : 0.0, .most = 1};
       c.turn.reset();
-      excuse_ = "a message gets no reply";
     }
   }
   const Moment begin = waited ? first.when : Moment{.earliest = first.when.earliest, .latest = report.when.latest};
   if (!c.turn) {
     c.turn = Turn{.begin = begin, .oldest = begin, .begun = report.when, .last_read = report.when};
   } else if (waited) {
-    excuse_ = "a server waits for the rest of a request";
     c.turn->begin = begin;
     c.turn->begun = report.when;
   }
