@@ -415,6 +415,14 @@ struct {
 	__type(value, struct unix_connection);
 } unix_connections SEC(".maps");
 
+/* What an entry begins as: too large for the stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct unix_connection);
+} no_unix_connection SEC(".maps");
+
 static __always_inline u64 unix_name(struct sock *sk)
 {
 	return (u64)BPF_CORE_READ((struct unix_sock *)sk, addr);
@@ -423,22 +431,30 @@ static __always_inline u64 unix_name(struct sock *sk)
 /* A client has connected to a listening unix socket: the new end waits at the end of its queue. */
 static __always_inline void expect_unix_connection(struct sock *listener, const struct socket_state *from)
 {
-	struct unix_connection connection = {.name = unix_name(listener)};
+	struct unix_connection *connection;
+	u32 zero = 0;
 	u64 key;
 
 	if (!FIELD(listener, sk_receive_queue.qlen))
 		return;
 	key = (u64)BPF_CORE_READ(listener, sk_receive_queue.prev, sk);
-	connection.state.owner = from->owner;
-	connection.state.generation = from->generation;
-	connection.state.owned_by_process = from->owned_by_process;
-	connection.state.target = from->target;
-	connection.state.role = TACHO_ROLE_SERVER;
-	connection.state.close_unseen = true;
-	connection.state.http2 = http2_wish(&from->target);
-	connection.state.established = bpf_ktime_get_ns();
-	if (bpf_map_update_elem(&unix_connections, &key, &connection, BPF_ANY))
+	connection = bpf_map_lookup_elem(&no_unix_connection, &zero);
+	if (connection)
+		bpf_map_update_elem(&unix_connections, &key, connection, BPF_ANY);
+	connection = bpf_map_lookup_elem(&unix_connections, &key);
+	if (!connection) {
 		count_loss(TACHO_LOST_MAP_FULL);
+		return;
+	}
+	connection->state.owner = from->owner;
+	connection->state.generation = from->generation;
+	connection->state.owned_by_process = from->owned_by_process;
+	connection->state.target = from->target;
+	connection->state.role = TACHO_ROLE_SERVER;
+	connection->state.close_unseen = true;
+	connection->state.http2 = http2_wish(&from->target);
+	connection->state.established = bpf_ktime_get_ns();
+	connection->name = unix_name(listener);
 }
 
 /* What was expected of the accepted end of a unix connection becomes its state. */

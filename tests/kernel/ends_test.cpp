@@ -169,8 +169,10 @@ TEST_CASE("the first byte of a reply is what a blocking send begins with, not wh
   const double thinking = 2 * std::chrono::duration<double>(kThinking).count();
   CHECK(where.value("tacho_requests_total") == 2);
   CHECK(where.sum("tacho_request_duration_seconds") >= thinking - 0.02);
-  CHECK(where.sum("tacho_request_duration_seconds") < thinking + 0.1);
-  CHECK(where.sum("tacho_request_service_seconds") < thinking + 0.1);
+  // A busy machine lets everybody think longer; the time of the whole reply is far above that.
+  const double longest = thinking + std::chrono::duration<double>(kReading).count();
+  CHECK(where.sum("tacho_request_duration_seconds") < longest);
+  CHECK(where.sum("tacho_request_service_seconds") < longest);
   leave(server);
   CHECK(shared().wait_for([&] { return where.observations("tacho_request_reply_seconds") == 2; }));
   // All but what the buffers of both sides hold.
