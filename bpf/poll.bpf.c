@@ -233,7 +233,7 @@ static __always_inline void on_enter(bool nonblocking)
 	struct task_struct *task;
 	struct poll_state *st;
 
-	if (!rules || surely_unwatched(rules, cgroup))
+	if (!rules || is_surely_unwatched_here(rules, cgroup))
 		return;
 	task = current_task();
 	st = state_of(task);
@@ -251,7 +251,7 @@ static __always_inline void on_exit(long ret)
 	struct poll_shard *shard;
 	u32 outcome;
 
-	if (!rules || surely_unwatched(rules, current_cgroup()))
+	if (!rules || is_surely_unwatched_here(rules, current_cgroup()))
 		return;
 	st = state_of(current_task());
 	if (!st || !st->started)
@@ -410,7 +410,7 @@ int poll_adopt(struct bpf_iter__task *ctx)
 	if (!task || !rules)
 		return 0;
 	cgroup = cgroup_of(task);
-	if (surely_unwatched(rules, cgroup))
+	if (surely_unwatched(rules, cgroup, FIELD(task, tgid)))
 		return 0;
 	regs = task_registers(task);
 	if (!is_interruptible(task) || !is_poll_call(BPF_CORE_READ(regs, SYSCALL_NUMBER)))

@@ -243,7 +243,7 @@ static __always_inline struct sched_state *find_thread(struct task_struct *task,
 	if (st && is_current(st, rules, task))
 		return st->watched ? st : NULL;
 	cgroup = cgroup_of_thread(task);
-	if (!st && surely_unwatched(rules, cgroup))
+	if (!st && surely_unwatched(rules, cgroup, FIELD(task, tgid)))
 		return NULL;
 	return bind_thread(task, cgroup);
 }
@@ -481,7 +481,7 @@ int sched_adopt(struct bpf_iter__task *ctx)
 	if (!task || !rules || FIELD(task, flags) & PF_KTHREAD)
 		return 0;
 	cgroup = cgroup_of(task);
-	if (surely_unwatched(rules, cgroup) || state_of(task))
+	if (surely_unwatched(rules, cgroup, FIELD(task, tgid)) || state_of(task))
 		return 0;
 	first.state = state_now(task);
 	find_owner(&first, task, rules, cgroup);

@@ -23,7 +23,7 @@ static __always_inline struct socket_state *watched_socket(struct sock *sk, cons
 	u64 cgroup = current_cgroup();
 	struct socket_state *st;
 
-	if (surely_unwatched(rules, cgroup))
+	if (is_surely_unwatched_here(rules, cgroup))
 		return NULL;
 	st = state_of(sk);
 	if (!st || st->generation != rules->generation ||
@@ -343,7 +343,7 @@ int socket_adopt(struct bpf_iter__task_file *ctx)
 	if (!file || !task || !rules)
 		return 0;
 	cgroup = cgroup_of(task);
-	if (surely_unwatched(rules, cgroup))
+	if (surely_unwatched(rules, cgroup, FIELD(task, tgid)))
 		return 0;
 	sk = sock_of_file(file);
 	if (!sk)

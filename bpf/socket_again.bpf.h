@@ -56,7 +56,7 @@ static __always_inline bool is_unwatched_task(void)
 {
 	struct target_rules *rules = get_rules();
 
-	return !rules || surely_unwatched(rules, current_cgroup());
+	return !rules || is_surely_unwatched_here(rules, current_cgroup());
 }
 
 /* A program, and its second one. What is `unwatched` for one must be so for the other. */

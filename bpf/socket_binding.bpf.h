@@ -377,7 +377,7 @@ static __always_inline void bind_new(struct sock *sk, u8 role)
 	struct target_rules *rules = get_rules();
 	u64 cgroup = current_cgroup();
 
-	if (rules && !surely_unwatched(rules, cgroup))
+	if (rules && !is_surely_unwatched_here(rules, cgroup))
 		bind_by_task(sk, rules, cgroup, current_tgid(), role, DATA_FIRST);
 }
 
@@ -495,10 +495,10 @@ static __always_inline struct socket_state *bind_unseen(struct sock *sk)
 	if (!rules)
 		return NULL;
 	cgroup = cgroup_of_socket(sk);
-	if (surely_unwatched(rules, cgroup))
-		return NULL;
 	/* Of a listening unix socket: the process that listened. */
 	if (rules->process_rules && is_unix(sk) && !is_datagram(sk))
 		tgid = BPF_CORE_READ(sk, sk_peer_pid, numbers[0].nr);
+	if (surely_unwatched(rules, cgroup, tgid))
+		return NULL;
 	return bind_by_task(sk, rules, cgroup, tgid, TACHO_ROLE_NONE, DATA_FIRST);
 }

@@ -27,6 +27,11 @@ static __always_inline struct target_event *new_event(u32 kind, u64 cgroup, u32 
 	event->kind = kind;
 	event->cgroup = cgroup;
 	event->tgid = tgid;
+	event->socket = 0;
+	event->network = 0;
+	event->family = 0;
+	event->port = 0;
+	event->port_free = 0;
 	event->path_length = 0;
 	event->path[0] = 0;
 	return event;
@@ -59,19 +64,59 @@ static __always_inline void send_cgroup_event(u32 kind, u64 id, const char *path
 	bpf_ringbuf_submit(event, 0);
 }
 
-/* A new cgroup belongs to its parent's target at once: nothing that starts in it is missed. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 4096);
+	__type(key, struct awaited_cgroup);
+	__type(value, struct target_ref);
+} awaited_cgroups SEC(".maps");
+
+static __always_inline struct target_ref *find_awaited(struct cgroup *cgrp, u64 parent)
+{
+	struct awaited_cgroup key = {.parent = parent};
+	struct target_ref *found;
+
+	if (bpf_probe_read_kernel_str(key.name, sizeof(key.name), BPF_CORE_READ(cgrp, kn, name)) <= 0)
+		return NULL;
+	found = bpf_map_lookup_elem(&awaited_cgroups, &key);
+	return found && !is_stale(found) ? found : NULL;
+}
+
+/* What is marked in one filter only is missed when user space passes over to the other. */
+static __always_inline void mark_cgroup(struct target_rules *rules, u64 id)
+{
+	u32 bit = id % TACHO_FILTER_BITS;
+
+	set_bits(&rules->filters[0].cgroups[bit / 64], 1ULL << (bit % 64));
+	set_bits(&rules->filters[1].cgroups[bit / 64], 1ULL << (bit % 64));
+}
+
+static __always_inline void mark_process(struct target_rules *rules, u32 tgid)
+{
+	u32 bit = tgid % TACHO_FILTER_BITS;
+
+	set_bits(&rules->filters[0].processes[bit / 64], 1ULL << (bit % 64));
+	set_bits(&rules->filters[1].processes[bit / 64], 1ULL << (bit % 64));
+}
+
+/*
+ * A new cgroup belongs to its parent's target at once, or to the one whose cgroup had its place before:
+ * nothing that starts in it is missed.
+ */
 static __always_inline void inherit_target(struct cgroup *cgrp, u64 id)
 {
 	struct target_rules *rules = get_rules();
 	struct cgroup_subsys_state *parent = FIELD(cgrp, self.parent);
 	struct target_ref *found, target;
 	u64 parent_id;
-	u32 bit = id % TACHO_CGROUP_FILTER_BITS;
 
 	if (!rules || !parent)
 		return;
 	parent_id = BPF_CORE_READ(parent, cgroup, kn, id);
-	found = bpf_map_lookup_elem(&cgroup_targets, &parent_id);
+	found = find_awaited(cgrp, parent_id);
+	if (!found)
+		found = bpf_map_lookup_elem(&cgroup_targets, &parent_id);
 	if (!found)
 		return;
 	target = *found;
@@ -79,7 +124,7 @@ static __always_inline void inherit_target(struct cgroup *cgrp, u64 id)
 		count_loss(TACHO_LOST_MAP_FULL);
 		return;
 	}
-	set_bits(&rules->cgroup_filter[bit / 64], 1ULL << (bit % 64));
+	mark_cgroup(rules, id);
 }
 
 static __always_inline void on_cgroup_created(struct cgroup *cgrp, const char *path)
@@ -124,6 +169,8 @@ static __always_inline void on_fork(struct task_struct *parent, struct task_stru
 	target = *found;
 	if (bpf_map_update_elem(&process_targets, &tgid, &target, BPF_ANY))
 		count_loss(TACHO_LOST_MAP_FULL);
+	else
+		mark_process(rules, tgid);
 }
 
 static __always_inline void on_exec(struct task_struct *task)
@@ -153,12 +200,29 @@ static __always_inline void on_exit(struct task_struct *task)
 		send_event(TACHO_PROCESS_EXITED, cgroup_of(task), tgid);
 }
 
-static __always_inline void on_state_change(int old_state, int new_state)
+/* Whether any port would have done: the kernel has chosen it. */
+static __always_inline bool is_port_free(struct sock *sk)
 {
-	if (new_state == TCP_LISTEN)
-		send_event(TACHO_LISTENER_OPENED, current_cgroup(), current_tgid());
-	else if (old_state == TCP_LISTEN && new_state == TCP_CLOSE)
-		send_event(TACHO_LISTENER_CLOSED, current_cgroup(), current_tgid());
+	return !(BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks) & SOCK_BINDPORT_LOCK);
+}
+
+static __always_inline void on_state_change(struct sock *sk, int old_state, int new_state)
+{
+	bool opened = new_state == TCP_LISTEN;
+	struct target_event *event;
+
+	if (!opened && (old_state != TCP_LISTEN || new_state != TCP_CLOSE))
+		return;
+	event = new_event(opened ? TACHO_LISTENER_OPENED : TACHO_LISTENER_CLOSED, current_cgroup(),
+			  current_tgid());
+	if (!event)
+		return;
+	event->socket = (u64)sk;
+	event->network = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
+	event->family = FIELD(sk, __sk_common.skc_family);
+	event->port = FIELD(sk, __sk_common.skc_num);
+	event->port_free = is_port_free(sk);
+	bpf_ringbuf_submit(event, 0);
 }
 
 ON_TRACEPOINT(cgroup_mkdir, target_cgroup_created, on_cgroup_created(cgrp, path), struct cgroup *cgrp,
@@ -169,7 +233,7 @@ ON_TRACEPOINT(sched_process_fork, target_process_forked, on_fork(parent, child),
 	      struct task_struct *child)
 ON_TRACEPOINT(sched_process_exec, target_process_executed, on_exec(task), struct task_struct *task)
 ON_TRACEPOINT(sched_process_exit, target_process_exited, on_exit(task), struct task_struct *task)
-ON_TRACEPOINT(inet_sock_set_state, target_listener_changed, on_state_change(old_state, new_state),
+ON_TRACEPOINT(inet_sock_set_state, target_listener_changed, on_state_change(sk, old_state, new_state),
 	      struct sock *sk, int old_state, int new_state)
 
 static __always_inline u32 listener_kind(struct sock *sk)
@@ -211,7 +275,7 @@ int list_listeners(struct bpf_iter__task_file *ctx)
 	record.network = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
 	record.family = FIELD(sk, __sk_common.skc_family);
 	record.port = record.kind == TACHO_LISTENER_UNIX ? 0 : FIELD(sk, __sk_common.skc_num);
-	record.port_free = !(BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks) & SOCK_BINDPORT_LOCK);
+	record.port_free = is_port_free(sk);
 	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <ostream>
 
+#include "base/descriptors.h"
 #include "base/utf8.h"
 #include "config/load.h"
 #include "kernel/bpf_log.h"
@@ -81,6 +82,9 @@ Result<targets::Paths> find_paths(const Cli& cli, const config::Config& config) 
     }
     paths.cgroupfs = *mount;
   }
+  if (auto mounted = targets::check_cgroup_mount(paths.cgroupfs); !mounted) {
+    return std::unexpected(mounted.error());
+  }
   paths.cgroup_v1 = targets::is_cgroup_v1(paths.cgroupfs);
   if (paths.cgroup_v1) {
     spdlog::info("no cgroup v2 here: cgroups are those of the v1 memory controller at {}", paths.cgroupfs);
@@ -144,6 +148,7 @@ Result<void> App::load_probes(bool attach, std::vector<std::unique_ptr<probes::P
 
 Result<std::unique_ptr<App>> App::start(const Cli& cli, const config::Config& config, bool attach) {
   kernel::install_bpf_log();
+  raise_descriptor_limit();
   const auto missing = kernel::missing_prerequisites(cli.btf_file);
   if (!missing.empty()) {
     return fail(join(missing), EPERM);
@@ -206,7 +211,10 @@ targets::Time App::run(targets::Time now, Liveness::Task* task) {
   if (now >= next_sample_) {
     now_at("sampling");
     scraper_->sample();
-    scraper_->release_forgotten(now);
+    if (scraper_->release_forgotten(now)) {
+      discovery_->targets_freed();
+    }
+    scraper_->prepare();
     next_sample_ = std::max(next_sample_ + kSampleInterval, now + kSampleInterval / 2);
   }
   return std::min(next, next_sample_);

@@ -60,7 +60,9 @@ std::vector<web::Route> endpoints(const EndpointContext& context) {
   App* app = context.app;
   const std::string metrics_path = context.telemetry_path;
   std::vector<web::Route> list = page::routes(app->scraper(), metrics_path, [app] { return app->absent(); });
-  const auto content_type = [](const web::Request& request) {
+  // Asked once a request, also where many get the same page.
+  const auto content_type = [app](const web::Request& request) {
+    app->scraper().read_by(request.remote + " " + request.header("User-Agent").value_or(""));
     return std::string(metrics::content_type(metrics::negotiate(request.header("Accept").value_or(""))));
   };
   const auto page = [app](const std::string& type) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <variant>
 
+#include "base/descriptors.h"
 #include "cli.h"
 #include "config/load.h"
 #include "serve.h"
@@ -82,6 +83,7 @@ int main(int argc, char** argv) {
   // Any thread of the web server may write the page, 28 MB at 1000 targets: with an arena for each, as many pages stay
   // resident as there are threads.
   mallopt(M_ARENA_MAX, 1);
+  tacho::occupy_standard_descriptors();
   try {
     const auto parsed = tacho::parse_cli(std::span<const char* const>(argv, static_cast<std::size_t>(argc)));
     if (const auto* exit = std::get_if<tacho::ExitNow>(&parsed)) {

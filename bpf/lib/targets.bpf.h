@@ -46,9 +46,16 @@ static __always_inline struct target_rules *get_rules(void)
 
 static __always_inline bool cgroup_may_be_watched(const struct target_rules *rules, u64 cgroup)
 {
-	u32 bit = cgroup % TACHO_CGROUP_FILTER_BITS;
+	u32 bit = cgroup % TACHO_FILTER_BITS;
 
-	return rules->cgroup_filter[bit / 64] & (1ULL << (bit % 64));
+	return rules->filters[rules->filter & 1].cgroups[bit / 64] & (1ULL << (bit % 64));
+}
+
+static __always_inline bool process_may_be_watched(const struct target_rules *rules, u32 tgid)
+{
+	u32 bit = tgid % TACHO_FILTER_BITS;
+
+	return rules->filters[rules->filter & 1].processes[bit / 64] & (1ULL << (bit % 64));
 }
 
 /* The target of a process, by its cgroup (v2 id), else by its thread group; NULL if it is not watched. */
@@ -58,7 +65,7 @@ static __always_inline struct target_ref *find_target(const struct target_rules 
 
 	if (cgroup_may_be_watched(rules, cgroup))
 		ref = bpf_map_lookup_elem(&cgroup_targets, &cgroup);
-	if (!ref && rules->process_rules)
+	if (!ref && rules->process_rules && process_may_be_watched(rules, tgid))
 		ref = bpf_map_lookup_elem(&process_targets, &tgid);
 	return ref;
 }
@@ -73,9 +80,10 @@ static __always_inline bool is_stale(const struct target_ref *target)
 }
 
 /* Neither by cgroup nor by process: decides most events of a machine in two nanoseconds. */
-static __always_inline bool surely_unwatched(const struct target_rules *rules, u64 cgroup)
+static __always_inline bool surely_unwatched(const struct target_rules *rules, u64 cgroup, u32 tgid)
 {
-	return !rules->process_rules && !cgroup_may_be_watched(rules, cgroup);
+	return !cgroup_may_be_watched(rules, cgroup) &&
+	       (!rules->process_rules || !process_may_be_watched(rules, tgid));
 }
 
 /* Set before loading: there is no v2 hierarchy in use, cgroups are those of the v1 memory controller. */
@@ -111,4 +119,11 @@ static __always_inline u64 current_cgroup(void)
 static __always_inline u32 current_tgid(void)
 {
 	return bpf_get_current_pid_tgid() >> 32;
+}
+
+/* The same of the current task, whose number is asked for only where it matters. */
+static __always_inline bool is_surely_unwatched_here(const struct target_rules *rules, u64 cgroup)
+{
+	return !cgroup_may_be_watched(rules, cgroup) &&
+	       (!rules->process_rules || !process_may_be_watched(rules, current_tgid()));
 }

@@ -5,7 +5,7 @@
 #include <linux/types.h>
 
 #define TACHO_PORTS_PER_TARGET 16
-#define TACHO_CGROUP_FILTER_BITS 4096
+#define TACHO_FILTER_BITS 4096
 #define TACHO_EVENT_PATH 512
 
 /* A target as the programs know it: a dense index, and an epoch that tells two users of one index apart. */
@@ -14,19 +14,27 @@ struct target_ref {
 	__u32 epoch;
 };
 
+struct target_filter {
+	__u64 cgroups[TACHO_FILTER_BITS / 64];
+	__u64 processes[TACHO_FILTER_BITS / 64];
+};
+
 /*
  * The one element of map `target_rules`. `generation` grows with every change of the maps, so that what a
- * socket or task remembers of an earlier look-up is dropped. `cgroup_filter` has the bit (id mod bits) set
- * for every watched cgroup: a cheap no for most others.
+ * socket or task remembers of an earlier look-up is dropped.
+ *
+ * `filters` have the bit (id mod bits) set for every watched cgroup and process: a cheap no for most others.
+ * The programs look at the one that `filter` names and set bits in both, so that user space can make the
+ * other one anew and pass over to it without a bit being missing.
  */
 struct target_rules {
 	__u32 generation;
 	__u32 process_rules;	/* non-zero while map process_targets may have entries */
 	__u32 watch_executions; /* report every exec: it may start a process that a rule names */
-	__u32 pad;
+	__u32 filter;
 	__u64 self_top;	     /* what iterator `list_own_cgroups` descends from; 0: nothing */
 	__u64 idle_limit_ns; /* a longer gap between operations is idleness, not an interval */
-	__u64 cgroup_filter[TACHO_CGROUP_FILTER_BITS / 64];
+	struct target_filter filters[2];
 };
 
 /* Which connections are followed by the frames of HTTP/2. */
@@ -58,8 +66,19 @@ struct target_event {
 	__u32 kind;
 	__u32 tgid;
 	__u64 cgroup;
+	__u64 socket; /* of listeners, as in listener_record */
+	__u32 network;
+	__u16 family;
+	__u16 port;		     /* 0 if the kernel has yet to choose one */
+	__u32 port_free;	     /* as in listener_record */
 	__u32 path_length;	     /* with the terminating NUL; TACHO_EVENT_PATH: maybe cut */
 	char path[TACHO_EVENT_PATH]; /* of a cgroup, below the root of its hierarchy */
+};
+
+/* A cgroup that may be made again, as a unit's is when it is restarted; longer names are not awaited. */
+struct awaited_cgroup {
+	__u64 parent;
+	char name[120];
 };
 
 /* What iterator `list_own_cgroups` writes; parents before children, a cgroup maybe twice. */

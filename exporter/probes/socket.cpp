@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
+#include <future>
+#include <set>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -64,12 +66,15 @@ class SocketProbe final : public Probe {
   void remove_target(std::uint32_t index) override {
     blocks_.remove(index);
     dependencies_.remove(index);
-    forget_peers(index);
+    gone_.insert(index);
   }
 
   Result<void> flush() override {
-    auto done = dependencies_.flush();
-    return done ? blocks_.flush() : done;
+    forget_peers();
+    auto calls = std::async(std::launch::async, [this] { return dependencies_.flush(); });
+    auto done = blocks_.flush();
+    auto others = calls.get();
+    return done ? others : done;
   }
 
   Result<void> adopt() override {
@@ -166,19 +171,23 @@ class SocketProbe final : public Probe {
   }
 
  private:
-  /// Slots of the target's peers: the index may be used again, and room is limited.
-  void forget_peers(std::uint32_t index) {
+  /// Slots of the removed targets' peers: an index may be used again, and room is limited.
+  void forget_peers() {
+    if (gone_.empty()) {
+      return;
+    }
     const int map = object_->map("dependency_slots");
     const auto keys = kernel::keys_of<peer_key>(map);
     if (!keys) {
-      spdlog::error("peers of a removed target keep their places: {}", keys.error().message);
+      spdlog::error("peers of removed targets keep their places: {}", keys.error().message);
       return;
     }
     for (const peer_key& key : *keys) {
-      if (key.index == index) {
+      if (gone_.contains(key.index)) {
         bpf_map_delete_elem(map, &key);
       }
     }
+    gone_.clear();
   }
 
   [[nodiscard]] std::vector<DependencySnapshot> calls(std::uint32_t index) const {
@@ -231,6 +240,7 @@ class SocketProbe final : public Probe {
   TargetBlocks dependencies_;
   std::vector<std::array<std::int64_t, TACHO_DIRECTIONS>> intervals_ns_;  // by index, latest exported
   std::int64_t next_sweep_ns_ = 0;
+  std::set<std::uint32_t> gone_;  // removed since the last flush()
 };
 
 /// The kernel's tick, which its coarse clocks advance by; 0 if it does not say.

@@ -1,9 +1,9 @@
 #include "probes/target_blocks.h"
 
-#include <bpf/bpf.h>
-
 #include <utility>
 #include <vector>
+
+#include "kernel/outer_map.h"
 
 namespace tacho::probes {
 
@@ -30,32 +30,26 @@ void TargetBlocks::remove(std::uint32_t index) {
 }
 
 Result<void> TargetBlocks::flush() {
-  std::vector<std::uint32_t> indices(removed_.begin(), removed_.end());
-  auto count = static_cast<__u32>(indices.size());
-  if (count > 0 && bpf_map_delete_batch(outer_, indices.data(), &count, nullptr) != 0) {
-    for (const std::uint32_t index : indices) {
-      bpf_map_delete_elem(outer_, &index);
+  if (!removed_.empty() && !nobody_) {
+    auto created = kernel::create_mappable_array(name_, shard_size_, shards_);
+    if (!created) {
+      return std::unexpected(created.error());
     }
+    nobody_ = std::move(*created);
   }
+  std::vector<std::pair<std::uint32_t, int>> entries;
+  for (const std::uint32_t index : removed_) {
+    entries.emplace_back(index, nobody_.get());
+  }
+  for (const auto& [index, descriptor] : added_) {
+    entries.emplace_back(index, descriptor.get());
+  }
+  if (auto done = kernel::update_outer_map(outer_, entries); !done) {
+    return std::unexpected(done.error().within(name_));
+  }
+  // The array of maps and the mappings keep the blocks.
   removed_.clear();
-  // The descriptors may go afterwards: the array of maps and the mappings keep the blocks.
-  const auto added = std::exchange(added_, {});
-  indices.clear();
-  std::vector<int> descriptors;
-  for (const auto& [index, descriptor] : added) {
-    indices.push_back(index);
-    descriptors.push_back(descriptor.get());
-  }
-  count = static_cast<__u32>(indices.size());
-  if (count == 0 || bpf_map_update_batch(outer_, indices.data(), descriptors.data(), &count, nullptr) == 0) {
-    return {};
-  }
-  // Not every kernel has batches for this kind of map.
-  for (std::size_t i = 0; i < indices.size(); ++i) {
-    if (bpf_map_update_elem(outer_, &indices[i], &descriptors[i], BPF_ANY) != 0) {
-      return fail_errno("cannot put accumulators into " + name_);
-    }
-  }
+  added_.clear();
   return {};
 }
 

@@ -68,7 +68,9 @@ std::vector<prometheus::MetricFamily> process_metrics() {
        entry.increment(error)) {
     ++descriptors;
   }
-  families.push_back(single("process_open_fds", static_cast<double>(descriptors - 1)));  // less the walk's own
+  if (!error) {
+    families.push_back(single("process_open_fds", static_cast<double>(descriptors - 1)));  // less the walk's own
+  }
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
     families.push_back(single("process_max_fds", static_cast<double>(limit.rlim_cur)));

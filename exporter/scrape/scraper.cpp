@@ -1,7 +1,6 @@
 #include "scrape/scraper.h"
 
 #include <spdlog/spdlog.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +9,7 @@
 #include "config/units.h"
 #include "kernel/statistics.h"
 #include "metrics/prometheus_families.h"
+#include "scrape/kernel_clock.h"
 #include "scrape/process_metrics.h"
 
 namespace tacho::scrape {
@@ -18,13 +18,6 @@ namespace {
 constexpr std::array<std::string_view, 3> kTargetMaps{"cgroup_targets", "process_targets"};
 
 constexpr std::size_t kPiece = std::size_t{256} << 10;
-
-/// The clock of bpf_ktime_get_ns().
-std::int64_t kernel_now_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 double seconds_since(std::int64_t start_ns) {
   return static_cast<double>(kernel_now_ns() - start_ns) * 1e-9;
@@ -62,72 +55,6 @@ void Scraper::build_series(Runtime& runtime) const {
   }
   runtime.series.emplace_back(saturation_families(), runtime.target->wanted.labels, *layout_);
   runtime.series.emplace_back(condition_families(), runtime.target->wanted.labels, *layout_);
-}
-
-Result<void> Scraper::target_added(const targets::Target& target) {
-  auto runtime = std::make_unique<Runtime>(window_);
-  runtime->target = &target;
-  runtime->id = target_id(target.wanted.labels);
-  build_series(*runtime);
-  for (std::size_t i = 0; i < probes_.size(); ++i) {
-    if (auto added = probes_[i]->add_target(target.ref.index); !added) {
-      for (std::size_t done = 0; done < i; ++done) {
-        probes_[done]->remove_target(target.ref.index);
-      }
-      return std::unexpected(added.error().within("probe " + std::string(probes_[i]->name())));
-    }
-    probes_[i]->locate_target(target.ref.index, target.wanted.identity.path);
-  }
-  // All counters begin at 0 now: what happens until the first sample is in the window too.
-  metrics::WindowSample beginning;
-  beginning.time_ns = kernel_now_ns();
-  runtime->window.push(beginning);
-  probes::Activity nothing_yet;  // tells which parts can be seen
-  for (const auto& probe : probes_) {
-    probe->count(target.ref.index, beginning.time_ns, nothing_yet);
-  }
-  runtime->conditions.push(beginning.time_ns, nothing_yet.conditions, losses_);
-  runtime->saturation.push({.time_ns = beginning.time_ns,
-                            .queue_ns = nothing_yet.queue_ns,
-                            .running_ns = nothing_yet.running_ns,
-                            .cores = nothing_yet.cpu.cores});
-  metrics::HistorySample nothing;
-  nothing.time_ns = beginning.time_ns;
-  runtime->history.push(tick_, nothing);
-  runtimes_.at(target.ref.index) = std::move(runtime);
-  return {};
-}
-
-void Scraper::target_removed(const targets::Target& target) {
-  for (const auto& probe : probes_) {
-    probe->remove_target(target.ref.index);
-  }
-  runtimes_.at(target.ref.index).reset();
-}
-
-bool Scraper::has_answered(const targets::Target& target) const {
-  const auto& runtime = runtimes_.at(target.ref.index);
-  return runtime && !runtime->history.points(0).empty();
-}
-
-Result<void> Scraper::targets_changed() {
-  for (const auto& probe : probes_) {
-    if (auto done = probe->flush(); !done) {
-      return done;
-    }
-  }
-  return {};
-}
-
-void Scraper::release(bool scraped, targets::Time now) {
-  if (auto done = table_.release_ended(scraped, now, *this); !done) {
-    spdlog::error("{}", done.error().message);
-  }
-}
-
-void Scraper::release_forgotten(targets::Time now) {
-  const std::lock_guard lock(mutex_);
-  release(false, now);
 }
 
 void Scraper::adopt() {
@@ -305,7 +232,6 @@ std::vector<std::string> Scraper::scrape_pieces(metrics::Format format) {
   write_conditions(pieces, format);
   write_self(pieces.emplace_back(), format);
   metrics::append_end(pieces.back(), format);
-  release(true, std::chrono::steady_clock::now());
   return pieces;
 }
 

@@ -20,6 +20,7 @@
 #include "metrics/window.h"
 #include "probes/probe.h"
 #include "scrape/conditions.h"
+#include "scrape/readers.h"
 #include "scrape/saturation.h"
 #include "scrape/self_metrics.h"
 #include "scrape/view.h"
@@ -41,16 +42,22 @@ class Scraper final : public targets::TargetObserver {
   Result<void> target_added(const targets::Target& target) override;
   void target_removed(const targets::Target& target) override;
   [[nodiscard]] bool has_answered(const targets::Target& target) const override;
+  /// Without it: waits for the kernel.
   Result<void> targets_changed() override;
-  /// Frees targets that ended long ago; takes the mutex.
-  void release_forgotten(targets::Time now);
+  /// Hides targets that ended and that every reader has seen since, frees those that ended long ago; takes the mutex.
+  /// @return whether any was freed
+  bool release_forgotten(targets::Time now);
+  /// Makes blocks for the next few targets, so that they are counted as soon as they are known; takes the mutex.
+  void prepare();
+  /// Somebody reads an exposition; waits for nobody. @param reader what tells it from others
+  void read_by(std::string_view reader);
 
   /// Finds the sockets and waits that are older than their targets; takes the mutex.
   void adopt();
   /// Samples the counters behind the windowed gauges; once a second, takes the mutex.
   void sample();
-  /// One exposition, in pieces that follow each other; takes the mutex. One probe that fails leaves out its own
-  /// families only.
+  /// One exposition, in pieces that follow each other; takes the mutex, changes nothing. One probe that fails
+  /// leaves out its own families only.
   std::vector<std::string> scrape_pieces(metrics::Format format);
   /// The same in one.
   std::string scrape(metrics::Format format);
@@ -104,7 +111,7 @@ class Scraper final : public targets::TargetObserver {
   void write_saturation(std::vector<std::string>& pieces, metrics::Format format);
   void write_conditions(std::vector<std::string>& pieces, metrics::Format format);
   void write_self(std::string& out, metrics::Format format);
-  void release(bool scraped, targets::Time now);
+  Result<void> add_to_probes(std::uint32_t index);
   /// Brings what the kernel has kept from the programs up to date.
   void count_skipped();
   [[nodiscard]] Losses total_losses() const;
@@ -126,6 +133,9 @@ class Scraper final : public targets::TargetObserver {
   targets::TargetTable& table_;
   std::mutex& mutex_;
   std::vector<std::unique_ptr<Runtime>> runtimes_;  // by index
+  bool unflushed_ = false;
+  std::set<std::uint32_t> prepared_;  // vacant indices that have blocks
+  Readers readers_;
   std::vector<CollectorResult> results_;
   std::set<std::string_view> maintenance_;  // probes that could not be looked after, and have been told
   ReloadState reload_;

@@ -25,6 +25,12 @@ inline constexpr std::array kSelfFamilies{
     SelfFamily{"tacho_targets", metrics::Type::gauge, "", "Targets that are watched now."},
     SelfFamily{"tacho_targets_overflowed_total", metrics::Type::counter, "",
                "Targets that found no place (limits.max_targets) and are counted in target \"other\"."},
+    SelfFamily{"tacho_targets_failed_total", metrics::Type::counter, "",
+               "Attempts to watch a target that failed, for want of memory or descriptors; repeated every second."},
+    SelfFamily{"tacho_target_members_refused_total", metrics::Type::counter, "",
+               "Cgroups and processes of targets that are not watched for want of room in a BPF map."},
+    SelfFamily{"tacho_discovery_errors_total", metrics::Type::counter, "subject",
+               "Looks at the machine's cgroups, processes or listeners that failed; what was known before is kept."},
     SelfFamily{"tacho_target_info", metrics::Type::gauge,
                "target,cgroup,container_id,runtime,image,compose_project,compose_service,pod_uid,workload,"
                "workload_kind,node,unit,user,machine",

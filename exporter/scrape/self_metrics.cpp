@@ -143,8 +143,19 @@ std::vector<prometheus::MetricFamily> target_metrics(const targets::TargetTable&
     add("node", target->wanted.node);
     add_sample(info, std::move(labels), 1);
   }
+  const targets::TargetTable::Shortfalls& shortfalls = table.shortfalls();
+  auto errors = empty_family("tacho_discovery_errors_total");
+  for (const auto& [subject, count] :
+       {std::pair("cgroups", shortfalls.cgroups), std::pair("processes", shortfalls.processes),
+        std::pair("listeners", shortfalls.listeners)}) {
+    add_sample(errors, {{"subject", subject}}, static_cast<double>(count));
+  }
   return {single("tacho_targets", static_cast<double>(table.live())),
-          single("tacho_targets_overflowed_total", static_cast<double>(table.overflowed())), info};
+          single("tacho_targets_overflowed_total", static_cast<double>(table.overflowed())),
+          single("tacho_targets_failed_total", static_cast<double>(shortfalls.failed)),
+          single("tacho_target_members_refused_total", static_cast<double>(shortfalls.refused)),
+          errors,
+          info};
 }
 
 std::vector<prometheus::MetricFamily> collector_metrics(std::span<const CollectorResult> results) {

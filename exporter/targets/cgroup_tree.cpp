@@ -110,7 +110,23 @@ Result<std::uint64_t> cgroup_id(const std::string& mount, const std::string& pat
   return status.st_ino;
 }
 
-std::map<std::string, std::uint64_t> walk_cgroups(const std::string& mount) {
+Result<void> check_cgroup_mount(const std::string& directory) {
+  constexpr const char* kRemedy = " (--path.cgroupfs names where cgroup v2, or v1's memory controller, is mounted)";
+  struct statfs status{};
+  if (::statfs(directory.c_str(), &status) != 0) {
+    const int code = errno;
+    auto error = Error::from_errno("cgroup mount " + directory, code);
+    error.message += kRemedy;
+    return std::unexpected(error);
+  }
+  if (status.f_type != CGROUP2_SUPER_MAGIC && status.f_type != CGROUP_SUPER_MAGIC) {
+    return fail("cgroup mount " + directory + ": no cgroups are mounted there" + kRemedy, EINVAL);
+  }
+  return {};
+}
+
+Result<std::map<std::string, std::uint64_t>> walk_cgroups(const std::string& mount) {
+  const auto vanished = [](int code) { return code == ENOENT || code == ENODEV; };
   std::map<std::string, std::uint64_t> found;
   std::vector<std::string> pending{"/"};
   while (!pending.empty()) {
@@ -118,16 +134,22 @@ std::map<std::string, std::uint64_t> walk_cgroups(const std::string& mount) {
     pending.pop_back();
     const auto id = cgroup_id(mount, path);
     if (!id) {
-      continue;
+      if (path != "/" && vanished(id.error().code)) {
+        continue;
+      }
+      return std::unexpected(id.error());
     }
     found.emplace(path, *id);
     std::error_code error;
-    for (std::filesystem::directory_iterator entry(mount + path, error), end; !error && entry != end;
-         entry.increment(error)) {
+    std::filesystem::directory_iterator entry(mount + path, error);
+    for (const std::filesystem::directory_iterator end; !error && entry != end; entry.increment(error)) {
       std::error_code ignored;
       if (entry->is_directory(ignored) && !entry->is_symlink(ignored)) {
         pending.push_back((path == "/" ? "" : path) + "/" + entry->path().filename().string());
       }
+    }
+    if (error && !vanished(error.value())) {
+      return fail_errno("cgroup " + mount + path, error.value());
     }
   }
   return found;

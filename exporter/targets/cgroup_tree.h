@@ -22,8 +22,12 @@ bool is_cgroup_v1(const std::string& directory);
 /// A cgroup's id is the inode number of its directory.
 Result<std::uint64_t> cgroup_id(const std::string& mount, const std::string& path);
 
-/// All cgroups below the mount, by path ("/" is the root). Directories that vanish meanwhile are left out.
-std::map<std::string, std::uint64_t> walk_cgroups(const std::string& mount);
+/// That a directory is of a cgroup hierarchy.
+Result<void> check_cgroup_mount(const std::string& directory);
+
+/// All cgroups below the mount, by path ("/" is the root). Directories that vanish meanwhile are left out; one that
+/// cannot be read for another reason makes it an error: what is in it would pass for gone.
+Result<std::map<std::string, std::uint64_t>> walk_cgroups(const std::string& mount);
 
 /// Whether a process is in the cgroup or below it. What cannot be read is taken for inhabited.
 bool is_inhabited(const std::string& mount, const std::string& path);

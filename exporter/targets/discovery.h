@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/guarded.h"
+#include "base/log.h"
 #include "base/result.h"
 #include "config/config.h"
 #include "kernel/bpf_object.h"
@@ -37,11 +38,6 @@ struct Paths {
 /// every half minute, and single events in between. Used by one thread; the table is shared with scrapes under `mutex`.
 class Discovery {
  public:
-  struct Counters {
-    std::uint64_t ring_losses = 0;      ///< times a full look was needed because events were lost
-    std::uint64_t refused_entries = 0;  ///< members the kernel's maps had no room for
-  };
-
   static Result<std::unique_ptr<Discovery>> start(const config::Config& config, const kernel::BpfObject& object,
                                                   Paths paths, TargetTable& table, std::mutex& mutex,
                                                   TargetObserver& observer);
@@ -53,6 +49,9 @@ class Discovery {
   /// Does what is due. @return when it wants to be called again at the latest
   Time run(Time now);
 
+  /// After targets have been freed, which then are not to be awaited.
+  void targets_freed() { await_comebacks(); }
+
   /// Other rules from now on; targets that stay keep their counters.
   Result<void> reconfigure(const config::Config& config);
 
@@ -61,7 +60,6 @@ class Discovery {
 
   /// Configured targets that match nothing; on any thread.
   [[nodiscard]] std::vector<std::string> absent() const { return absent_.get(); }
-  [[nodiscard]] Counters counters() const { return counters_; }
 
  private:
   struct RingDeleter {
@@ -72,13 +70,20 @@ class Discovery {
   static int handle_record(void* context, void* data, std::size_t size);
   void handle(const target_event& event);
   void handle_cgroup(const target_event& event);
+  void handle_listener(const target_event& event);
+  void handle_process(const target_event& event);
+  /// What is known of a process and those it descends from. @return whether /proc could tell
+  bool know_process(std::uint32_t tgid);
   [[nodiscard]] Earlier earlier(Time now);
-  [[nodiscard]] bool has_drained() const;
+  void look_at_drains(Time now);
   Result<void> look_at_own_cgroups();
+  void report(std::uint64_t TargetTable::Shortfalls::* subject, const Error& error);
   void look_at_everything();
   void look_at_processes();
   void look_at_names(Time now);
   void replan(Time now);
+  void apply(std::vector<DesiredTarget> wanted, Time now);
+  void await_comebacks();
   void schedule(Time when);
 
   const kernel::BpfObject& object_;
@@ -101,10 +106,14 @@ class Discovery {
   std::function<void()> on_added_;
   Guarded<std::vector<std::string>> absent_;
   std::set<std::string> reported_absent_;
-  Counters counters_;
+  RateLimited problems_;
   std::uint64_t seen_ring_losses_ = 0;
   bool everything_due_ = true;
   bool processes_due_ = true;
+  bool looked_ = false;  // at everything, of which the kernel has not been told yet
+  bool began_ = false;   // a listener to plan for before the next look at the processes
+  Time last_plan_{};
+  std::chrono::steady_clock::duration process_look_spacing_{};
   Time next_plan_ = Time::max();
   Time next_full_look_{};
   Time last_process_look_{};

@@ -1,17 +1,19 @@
 #include "targets/processes.h"
 
+#include <fcntl.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string_view>
 #include <utility>
 
+#include "base/unique_fd.h"
 #include "kernel/iterator.h"
 
 namespace tacho::targets {
@@ -20,16 +22,31 @@ namespace {
 
 constexpr std::string_view kDeleted = " (deleted)";
 
-std::string read_all(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+/// For want of what this process needs, not because of what is looked at.
+bool is_shortage(int code) {
+  return code == EMFILE || code == ENFILE || code == ENOMEM || code == EINTR;
+}
+
+/// The whole of a small file, whatever bytes it has; empty if it cannot be had.
+Result<std::string> read_whole(const std::string& path) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) {
+    return fail_errno(path);
+  }
+  std::string text(4096, '\0');
+  const ssize_t length = ::read(file.get(), text.data(), text.size());
+  if (length < 0) {
+    return fail_errno(path);
+  }
+  text.resize(static_cast<std::size_t>(length));
+  return text;
 }
 
 /// What a process of which only the short name is known was called with, if that is its beginning: the kernel cuts it
 /// after 15 bytes.
 std::string whole_name(const std::string& name, const std::string& directory) {
   constexpr std::size_t kLongestName = 15;
-  const std::string line = read_all(directory + "/cmdline");
+  const std::string line = read_whole(directory + "/cmdline").value_or("");
   std::string called = line.substr(0, line.find('\0'));
   called = called.substr(called.rfind('/') + 1);
   return name.size() == kLongestName && called.starts_with(name) && called.find(' ') == std::string::npos ? called
@@ -54,18 +71,22 @@ std::optional<std::string> read_executable(const std::string& directory) {
 
 }  // namespace
 
-std::optional<Process> read_process(const std::string& procfs, std::uint32_t tgid) {
+Result<std::optional<Process>> read_process(const std::string& procfs, std::uint32_t tgid) {
   const std::string directory = procfs + "/" + std::to_string(tgid);
-  const std::string stat = read_all(directory + "/stat");
+  const auto stat = read_whole(directory + "/stat");
+  if (!stat) {
+    return is_shortage(stat.error().code) ? Result<std::optional<Process>>(std::unexpected(stat.error()))
+                                          : std::optional<Process>();
+  }
   // "PID (command) state parent …"; the command may contain anything, also parentheses and line feeds.
-  const auto open = stat.find('(');
-  const auto close = stat.rfind(')');
-  if (open == std::string::npos || close == std::string::npos || close + 4 >= stat.size()) {
-    return std::nullopt;
+  const auto open = stat->find('(');
+  const auto close = stat->rfind(')');
+  if (open == std::string::npos || close == std::string::npos || close + 4 >= stat->size()) {
+    return std::optional<Process>();
   }
   Process process;
   process.tgid = tgid;
-  std::from_chars(stat.data() + close + 4, stat.data() + stat.size(), process.parent);
+  std::from_chars(stat->data() + close + 4, stat->data() + stat->size(), process.parent);
   struct stat owner{};
   if (::stat(directory.c_str(), &owner) == 0) {
     process.user = owner.st_uid;
@@ -73,24 +94,32 @@ std::optional<Process> read_process(const std::string& procfs, std::uint32_t tgi
   if (auto path = read_executable(directory)) {
     process.executable = std::move(*path);
   } else {
-    process.executable = "[" + whole_name(stat.substr(open + 1, close - open - 1), directory) + "]";
+    process.executable = "[" + whole_name(stat->substr(open + 1, close - open - 1), directory) + "]";
   }
   return process;
 }
 
-std::map<std::uint32_t, Process> scan_processes(const std::string& procfs) {
+Result<std::map<std::uint32_t, Process>> scan_processes(const std::string& procfs) {
   std::map<std::uint32_t, Process> all;
   std::error_code error;
-  for (std::filesystem::directory_iterator entry(procfs, error), end; !error && entry != end; entry.increment(error)) {
+  std::filesystem::directory_iterator entry(procfs, error);
+  for (const std::filesystem::directory_iterator end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     std::uint32_t tgid = 0;
     const auto [rest, status] = std::from_chars(name.data(), name.data() + name.size(), tgid);
     if (status != std::errc() || rest != name.data() + name.size()) {
       continue;
     }
-    if (auto process = read_process(procfs, tgid)) {
-      all.emplace(tgid, std::move(*process));
+    auto process = read_process(procfs, tgid);
+    if (!process) {
+      return std::unexpected(process.error());
     }
+    if (*process) {
+      all.emplace(tgid, std::move(**process));
+    }
+  }
+  if (error) {
+    return fail_errno("processes in " + procfs, error.value());
   }
   return all;
 }
@@ -114,23 +143,26 @@ std::map<std::uint32_t, Process> processes_of(std::span<const process_record> re
   return all;
 }
 
-std::map<std::uint32_t, Process> list_processes(const kernel::BpfObject& object, const std::string& procfs,
-                                                std::uint32_t& own_tgid) {
-  for (const char* name : {"list_processes", "list_process_names"}) {
-    const bpf_program* const lister = object.program(name);
-    if (lister == nullptr) {
-      continue;
-    }
+const bpf_program* process_lister(const kernel::BpfObject& object) {
+  const bpf_program* const paths = object.program("list_processes");
+  return paths != nullptr ? paths : object.program("list_process_names");
+}
+
+Result<std::map<std::uint32_t, Process>> list_processes(const kernel::BpfObject& object, const std::string& procfs,
+                                                        std::uint32_t& own_tgid) {
+  if (const bpf_program* const lister = process_lister(object); lister != nullptr) {
     const auto records = kernel::read_records<process_record>(lister);
-    if (!records) {
-      spdlog::debug("{}: processes are read from {}", records.error().message, procfs);
-      break;
+    if (records) {
+      const auto own = std::ranges::find_if(*records, [](const process_record& record) { return record.own != 0; });
+      if (own != records->end()) {
+        own_tgid = own->tgid;
+      }
+      return processes_of(*records, procfs);
     }
-    const auto own = std::ranges::find_if(*records, [](const process_record& record) { return record.own != 0; });
-    if (own != records->end()) {
-      own_tgid = own->tgid;
+    if (is_shortage(records.error().code)) {
+      return std::unexpected(records.error());
     }
-    return processes_of(*records, procfs);
+    spdlog::debug("{}: processes are read from {}", records.error().message, procfs);
   }
   return scan_processes(procfs);
 }

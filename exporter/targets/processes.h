@@ -6,26 +6,31 @@
 #include <span>
 #include <string>
 
+#include "base/result.h"
 #include "bpf/lib/targets.h"
 #include "kernel/bpf_object.h"
 #include "targets/world.h"
 
 namespace tacho::targets {
 
-/// One process from /proc/PID; nothing if it is gone.
-std::optional<Process> read_process(const std::string& procfs, std::uint32_t tgid);
+/// One process from /proc/PID; nothing if it is gone. An error is what says nothing about the process, such as want of
+/// descriptors.
+Result<std::optional<Process>> read_process(const std::string& procfs, std::uint32_t tgid);
 
-/// All processes, from /proc.
-std::map<std::uint32_t, Process> scan_processes(const std::string& procfs);
+/// All processes, from /proc, or an error: those that could not be read would pass for gone.
+Result<std::map<std::uint32_t, Process>> scan_processes(const std::string& procfs);
 
 /// All processes that run a file, as the kernel's iterators tell them, which needs no right to look into other users'
 /// processes.
 /// @param procfs tells the paths of those of which the kernel tells only the name of the file
 std::map<std::uint32_t, Process> processes_of(std::span<const process_record> records, const std::string& procfs);
 
-/// All processes, by the object's iterator, or from /proc where there is none.
+/// The object's iterator over processes, if the kernel has it.
+const bpf_program* process_lister(const kernel::BpfObject& object);
+
+/// All processes, by the object's iterator, or from /proc where there is none; an error as scan_processes().
 /// @param own_tgid becomes tacho's own, as the kernel numbers it
-std::map<std::uint32_t, Process> list_processes(const kernel::BpfObject& object, const std::string& procfs,
-                                                std::uint32_t& own_tgid);
+Result<std::map<std::uint32_t, Process>> list_processes(const kernel::BpfObject& object, const std::string& procfs,
+                                                        std::uint32_t& own_tgid);
 
 }  // namespace tacho::targets

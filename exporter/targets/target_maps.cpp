@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
+
+#include "kernel/map_keys.h"
 
 namespace tacho::targets {
 namespace {
@@ -15,6 +18,12 @@ bool same(target_ref a, target_ref b) {
 template <class T>
 void store(T& place, T value) {
   std::atomic_ref(place).store(value, std::memory_order_release);
+}
+
+template <std::size_t N>
+void mark(__u64 (&words)[N], std::uint64_t id) {
+  const auto bit = id % TACHO_FILTER_BITS;
+  std::atomic_ref(words[bit / 64]).fetch_or(__u64{1} << (bit % 64));
 }
 
 }  // namespace
@@ -32,6 +41,7 @@ Result<TargetMaps> TargetMaps::open(const kernel::BpfObject& object, std::size_t
   maps.settings_ = std::move(*settings);
   maps.cgroup_map_ = object.map("cgroup_targets");
   maps.process_map_ = object.map("process_targets");
+  maps.awaited_map_ = object.map("awaited_cgroups");
   return maps;
 }
 
@@ -95,22 +105,102 @@ void TargetMaps::assign(int map, std::map<Key, target_ref>& mirror, const std::m
     target_ref inherited{};
     const bool known = bpf_map_lookup_elem(map, &key, &inherited) == 0 && same(inherited, target);
     if (!known && bpf_map_update_elem(map, &key, &target, BPF_ANY) != 0) {
-      ++result.refused;
+      result.refused += refused_.emplace(map, key).second;
       continue;
     }
+    refused_.erase({map, key});
     mirror[key] = target;
+    // What the kernel let inherit needs no new look-ups.
     result.grew |= !known;
-    changed = true;
+    changed |= !known;
   }
 }
 
-void TargetMaps::rebuild_filter() {
-  // Only ever adds: a bit too many costs a look-up, a bit cleared under a cgroup that the kernel has just let inherit
-  // its parent's target would lose events.
+void TargetMaps::mark_members() {
   auto& rules = rules_.at<target_rules>(0);
-  for (const auto& [id, target] : cgroups_) {
-    const auto bit = id % TACHO_CGROUP_FILTER_BITS;
-    std::atomic_ref(rules.cgroup_filter[bit / 64]).fetch_or(std::uint64_t{1} << (bit % 64));
+  for (target_filter& filter : rules.filters) {
+    for (const auto& [id, target] : cgroups_) {
+      mark(filter.cgroups, id);
+    }
+    for (const auto& [tgid, target] : processes_) {
+      mark(filter.processes, tgid);
+    }
+  }
+}
+
+void TargetMaps::renew_filter() {
+  auto& rules = rules_.at<target_rules>(0);
+  const std::uint32_t other = 1 - (rules.filter & 1);
+  target_filter& filter = rules.filters[other];
+  for (auto* words : {&filter.cgroups, &filter.processes}) {
+    for (__u64& word : *words) {
+      store(word, __u64{0});
+    }
+  }
+  // In this order: who is let in by the kernel from now on is marked by it in both. Twice, for a walk may leave out an
+  // entry when another is deleted.
+  for (int walk = 0; walk < 2; ++walk) {
+    const auto cgroups = kernel::keys_of<std::uint64_t>(cgroup_map_);
+    const auto processes = kernel::keys_of<std::uint32_t>(process_map_);
+    if (!cgroups || !processes) {
+      return;  // the next one, then
+    }
+    for (const std::uint64_t id : *cgroups) {
+      mark(filter.cgroups, id);
+    }
+    for (const std::uint32_t tgid : *processes) {
+      mark(filter.processes, tgid);
+    }
+  }
+  mark_members();
+  store(rules.filter, other);
+}
+
+void TargetMaps::await(const Awaited& wanted) {
+  const auto key_of = [](const Awaited::key_type& place) {
+    awaited_cgroup key{};
+    key.parent = place.first;
+    place.second.copy(key.name, sizeof(key.name) - 1);
+    return key;
+  };
+  for (auto at = awaited_.begin(); at != awaited_.end();) {
+    if (wanted.contains(at->first)) {
+      ++at;
+      continue;
+    }
+    const awaited_cgroup key = key_of(at->first);
+    bpf_map_delete_elem(awaited_map_, &key);
+    at = awaited_.erase(at);
+  }
+  for (const auto& [place, target] : wanted) {
+    const auto at = awaited_.find(place);
+    if (place.second.size() >= sizeof(awaited_cgroup::name) || (at != awaited_.end() && same(at->second, target))) {
+      continue;
+    }
+    const awaited_cgroup key = key_of(place);
+    if (bpf_map_update_elem(awaited_map_, &key, &target, BPF_ANY) == 0) {
+      awaited_[place] = target;
+    }
+  }
+}
+
+void TargetMaps::begin_look() {
+  older_cgroups_ = kernel::keys_of<std::uint64_t>(cgroup_map_).value_or(std::vector<std::uint64_t>());
+  older_processes_ = kernel::keys_of<std::uint32_t>(process_map_).value_or(std::vector<std::uint32_t>());
+}
+
+void TargetMaps::end_look(const std::function<bool(std::uint32_t)>& is_process) {
+  bool changed = false;
+  for (const std::uint64_t id : std::exchange(older_cgroups_, {})) {
+    changed |= !cgroups_.contains(id) && bpf_map_delete_elem(cgroup_map_, &id) == 0;
+  }
+  // A child that is still there may be known to the kernel alone.
+  for (const std::uint32_t tgid : std::exchange(older_processes_, {})) {
+    changed |= !processes_.contains(tgid) && !is_process(tgid) && bpf_map_delete_elem(process_map_, &tgid) == 0;
+  }
+  renew_filter();
+  if (changed) {
+    publish();
   }
 }
 
@@ -126,7 +216,7 @@ TargetMaps::Assigned TargetMaps::assign(const std::map<std::uint64_t, target_ref
   assign(cgroup_map_, cgroups_, cgroups, result, changed);
   assign(process_map_, processes_, processes, result, changed);
   if (changed) {
-    rebuild_filter();
+    mark_members();
     publish();
   }
   return result;

@@ -1,7 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -28,12 +32,21 @@ class TargetMaps {
   void set_target(target_ref target, const TargetSettings& wanted);
 
   struct Assigned {
-    std::size_t refused = 0;  ///< entries that the kernel had no room for
+    std::size_t refused = 0;  ///< entries that the kernel had no room for, and had been asked for the first time
     bool grew = false;        ///< somebody belongs to a target now whom the kernel did not know of
   };
   /// Brings the kernel to exactly this membership.
   Assigned assign(const std::map<std::uint64_t, target_ref>& cgroups,
                   const std::map<std::uint32_t, target_ref>& processes);
+
+  /// Places of cgroups, by parent and name, whose next cgroup belongs to a target from its making on.
+  using Awaited = std::map<std::pair<std::uint64_t, std::string>, target_ref>;
+  void await(const Awaited& wanted);
+
+  /// Now and then, around a full look at the machine: what the kernel let inherit and nobody told us of is taken back
+  /// if it was there before the look and is not among what was found, and the filters lose the bits of who is gone.
+  void begin_look();
+  void end_look(const std::function<bool(std::uint32_t)>& is_process);
 
   /// A process has exited or executed something else; children that the kernel let inherit are known only there.
   void forget_process(std::uint32_t tgid);
@@ -43,17 +56,23 @@ class TargetMaps {
 
  private:
   template <class Key>
-  static void assign(int map, std::map<Key, target_ref>& mirror, const std::map<Key, target_ref>& wanted,
-                     Assigned& result, bool& changed);
-  void rebuild_filter();
+  void assign(int map, std::map<Key, target_ref>& mirror, const std::map<Key, target_ref>& wanted, Assigned& result,
+              bool& changed);
+  void mark_members();
+  void renew_filter();
   void publish();
 
   kernel::MappedArray rules_;
   kernel::MappedArray settings_;
   int cgroup_map_ = -1;
   int process_map_ = -1;
+  int awaited_map_ = -1;
+  Awaited awaited_;
+  std::vector<std::uint64_t> older_cgroups_;  // in the kernel's maps when the look began
+  std::vector<std::uint32_t> older_processes_;
   std::map<std::uint64_t, target_ref> cgroups_;
   std::map<std::uint32_t, target_ref> processes_;
+  std::set<std::pair<int, std::uint64_t>> refused_;  // maps and keys
 };
 
 }  // namespace tacho::targets

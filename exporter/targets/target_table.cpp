@@ -1,7 +1,7 @@
 #include "targets/target_table.h"
 
 #include <algorithm>
-#include <set>
+#include <utility>
 
 namespace tacho::targets {
 namespace {
@@ -25,33 +25,25 @@ std::string title_of(const DesiredTarget& target) {
 
 TargetTable::TargetTable(std::size_t max_targets) : slots_(max_targets + 1), epochs_(max_targets + 1) {}
 
-Target* TargetTable::find(const Labels& labels) {
-  for (std::size_t i = kOther + 1; i < slots_.size(); ++i) {
-    if (slots_[i] && slots_[i]->wanted.labels == labels) {
-      return slots_[i].get();
-    }
-  }
-  return nullptr;
-}
-
-std::unique_ptr<Target>* TargetTable::oldest_of(Target::State state) {
+std::unique_ptr<Target>* TargetTable::oldest_of(Target::State state, Time before) {
   std::unique_ptr<Target>* oldest = nullptr;
   for (auto& slot : slots_) {
-    if (slot && slot->state == state && (oldest == nullptr || slot->ended < (*oldest)->ended)) {
+    if (slot && slot->state == state && slot->ended < before && (oldest == nullptr || slot->ended < (*oldest)->ended)) {
       oldest = &slot;
     }
   }
   return oldest;
 }
 
-std::unique_ptr<Target>* TargetTable::free_slot(TargetObserver& observer) {
+/// Not the place of a target that ended in this very plan: the kernel still takes its members for members.
+std::unique_ptr<Target>* TargetTable::free_slot(Time now, TargetObserver& observer) {
   const auto empty = std::find(slots_.begin() + kOther + 1, slots_.end(), nullptr);
   if (empty != slots_.end()) {
     return &*empty;
   }
-  std::unique_ptr<Target>* oldest = oldest_of(Target::State::resting);
+  std::unique_ptr<Target>* oldest = oldest_of(Target::State::resting, Time::max());
   if (oldest == nullptr) {
-    oldest = oldest_of(Target::State::ended);
+    oldest = oldest_of(Target::State::ended, now);
   }
   if (oldest != nullptr) {
     remove(*oldest, observer);
@@ -64,20 +56,20 @@ void TargetTable::remove(std::unique_ptr<Target>& slot, TargetObserver& observer
   slot.reset();
 }
 
-Result<Target*> TargetTable::add(DesiredTarget wanted, TargetObserver& observer) {
-  std::unique_ptr<Target>* slot = free_slot(observer);
-  if (slot == nullptr) {
-    return nullptr;
-  }
-  const auto index = static_cast<std::uint32_t>(slot - slots_.data());
+void TargetTable::add(std::unique_ptr<Target>& slot, DesiredTarget wanted, Changes& changes, TargetObserver& observer) {
+  const auto index = static_cast<std::uint32_t>(&slot - slots_.data());
   auto target = std::make_unique<Target>();
   target->ref = {.index = index, .epoch = ++epochs_[index]};
   target->wanted = std::move(wanted);
   if (auto added = observer.target_added(*target); !added) {
-    return std::unexpected(added.error());
+    ++shortfalls_.failed;
+    changes.failures.push_back(added.error().within("target " + target->wanted.name).message);
+    return;
   }
-  *slot = std::move(target);
-  return slot->get();
+  ++changes.added;
+  ++shares_[target->wanted.owner];
+  changes.came.push_back(title_of(target->wanted));
+  slot = std::move(target);
 }
 
 void TargetTable::overflow(DesiredTarget wanted, Changes& changes, TargetObserver& observer) {
@@ -88,6 +80,7 @@ void TargetTable::overflow(DesiredTarget wanted, Changes& changes, TargetObserve
     target->wanted.name = "other";
     target->wanted.labels = {{"target", "other"}};
     if (auto added = observer.target_added(*target); !added) {
+      ++shortfalls_.failed;
       changes.failures.push_back(added.error().within("target other").message);
       return;
     }
@@ -97,12 +90,9 @@ void TargetTable::overflow(DesiredTarget wanted, Changes& changes, TargetObserve
   other->wanted.processes.merge(wanted.processes);
 }
 
-void TargetTable::put_into_other(DesiredTarget wanted, const std::vector<Labels>& before, Changes& changes,
-                                 TargetObserver& observer) {
-  if (std::ranges::find(before, wanted.labels) == before.end()) {
-    ++overflowed_;
-  }
-  overflow_.push_back(wanted.labels);
+void TargetTable::put_into_other(DesiredTarget wanted, Changes& changes, TargetObserver& observer) {
+  overflowed_ += static_cast<std::uint64_t>(!overflowed_before_.contains(wanted.labels));
+  overflow_.insert(wanted.labels);
   overflow(std::move(wanted), changes, observer);
 }
 
@@ -110,16 +100,15 @@ std::size_t TargetTable::largest_share() const {
   return std::max<std::size_t>(kLeastShare, (slots_.size() - 1) / kSharesOfAll);
 }
 
-std::unique_ptr<Target>* TargetTable::weaker_than(const DesiredTarget& wanted, const Shares& shares,
-                                                  const TargetObserver& observer) {
-  const auto share_of = [&shares](const std::string& owner) {
-    const auto found = shares.find(owner);
-    return owner.empty() || found == shares.end() ? 0 : found->second;
+Target* TargetTable::weaker_than(const DesiredTarget& wanted, const TargetObserver& observer) const {
+  const auto share_of = [this](const std::string& owner) {
+    const auto found = shares_.find(owner);
+    return owner.empty() || found == shares_.end() ? 0 : found->second;
   };
-  std::unique_ptr<Target>* weakest = nullptr;
+  Target* weakest = nullptr;
   std::pair<bool, Rank> weakness;
   for (auto slot = slots_.begin() + kOther + 1; slot != slots_.end(); ++slot) {
-    if (!*slot) {
+    if (!*slot || (*slot)->state != Target::State::live) {
       continue;
     }
     const DesiredTarget& other = (*slot)->wanted;
@@ -130,95 +119,126 @@ std::unique_ptr<Target>* TargetTable::weaker_than(const DesiredTarget& wanted, c
       continue;
     }
     if (weakest == nullptr || std::pair(idle, other.rank) >= weakness) {
-      weakest = &*slot;
+      weakest = slot->get();
       weakness = {idle, other.rank};
     }
   }
   return weakest;
 }
 
-TargetTable::Changes TargetTable::apply(std::vector<DesiredTarget> wanted, Time now, TargetObserver& observer) {
-  Changes changes;
-  const std::vector<Labels> overflowed_before = std::move(overflow_);
-  overflow_.clear();
+void TargetTable::vacate(Target& target, Time now, Changes& changes, TargetObserver& observer) {
+  --shares_[target.wanted.owner];
+  put_into_other(target.wanted, changes, observer);
+  target.state = Target::State::ended;
+  target.ended = now;
+  target.wanted.cgroups.clear();
+  target.wanted.processes.clear();
+}
+
+bool TargetTable::has_ended_ones() const {
+  return std::any_of(slots_.begin() + kOther + 1, slots_.end(), [this](const auto& slot) {
+    return slot && slot->state != Target::State::live && !successors_.contains(slot->ref.index);
+  });
+}
+
+TargetTable::Changes TargetTable::apply(std::vector<DesiredTarget> wanted, Time now, TargetObserver& observer,
+                                        std::size_t most) {
+  Changes before;
+  overflowed_before_ = std::exchange(overflow_, {});
+  waiting_.clear();
+  successors_.clear();
   if (slots_[kOther]) {
     slots_[kOther]->wanted.cgroups.clear();
     slots_[kOther]->wanted.processes.clear();
   }
-  std::set<const Target*> seen;
-  std::vector<DesiredTarget> fresh;
+  std::map<Labels, Target*> known;
+  for (std::size_t i = kOther + 1; i < slots_.size(); ++i) {
+    if (slots_[i]) {
+      known.emplace(slots_[i]->wanted.labels, slots_[i].get());
+    }
+  }
+  std::map<Labels, DesiredTarget*> seen;
   for (DesiredTarget& desired : wanted) {
-    Target* target = find(desired.labels);
-    if (target == nullptr) {
-      fresh.push_back(std::move(desired));
-    } else if (!seen.insert(target).second) {
-      // The same labels twice: one series, both members.
-      target->wanted.cgroups.merge(desired.cgroups);
-      target->wanted.processes.merge(desired.processes);
-    } else {
-      if (target->state != Target::State::live) {
-        changes.came.push_back(title_of(desired));
+    // The same labels twice: one series, both members.
+    if (const auto twin = seen.find(desired.labels); twin != seen.end()) {
+      twin->second->cgroups.merge(desired.cgroups);
+      twin->second->processes.merge(desired.processes);
+    } else if (const auto target = known.find(desired.labels); target != known.end()) {
+      if (target->second->state != Target::State::live) {
+        before.came.push_back(title_of(desired));
       }
-      target->state = Target::State::live;
-      target->wanted = std::move(desired);
+      target->second->state = Target::State::live;
+      target->second->wanted = std::move(desired);
+      seen.emplace(target->first, &target->second->wanted);
+    } else {
+      Labels labels = desired.labels;
+      seen.emplace(std::move(labels), &waiting_.emplace_back(std::move(desired)));
     }
   }
   for (const auto& slot : slots_) {
-    if (slot && slot->ref.index != kOther && slot->state == Target::State::live && !seen.contains(slot.get())) {
+    if (slot && slot->ref.index != kOther && slot->state == Target::State::live &&
+        !seen.contains(slot->wanted.labels)) {
       slot->state = Target::State::ended;
       slot->ended = now;
       slot->wanted.cgroups.clear();
       slot->wanted.processes.clear();
-      ++changes.ended;
-      changes.went.push_back(title_of(slot->wanted));
+      ++before.ended;
+      before.went.push_back(title_of(slot->wanted));
     }
   }
-  Shares shares;
-  for (const Target* target : seen) {
-    ++shares[target->wanted.owner];
+  shares_.clear();
+  for (auto slot = slots_.begin() + kOther + 1; slot != slots_.end(); ++slot) {
+    if (*slot && (*slot)->state == Target::State::live) {
+      ++shares_[(*slot)->wanted.owner];
+    }
   }
-  std::ranges::stable_sort(fresh, {}, &DesiredTarget::rank);
-  for (DesiredTarget& desired : fresh) {
-    if (Target* twin = find(desired.labels); twin != nullptr) {
-      twin->wanted.cgroups.merge(desired.cgroups);
-      twin->wanted.processes.merge(desired.processes);
-      continue;
-    }
-    if (!desired.owner.empty() && shares[desired.owner] >= largest_share()) {
-      put_into_other(std::move(desired), overflowed_before, changes, observer);
-      continue;
-    }
-    if (std::unique_ptr<Target>* place = free_slot(observer); place == nullptr) {
-      place = weaker_than(desired, shares, observer);
-      if (place == nullptr) {
-        put_into_other(std::move(desired), overflowed_before, changes, observer);
-        continue;
+  std::ranges::stable_sort(waiting_, {}, &DesiredTarget::rank);
+  Changes changes = add_waiting(now, observer, most);
+  changes.ended = before.ended;
+  changes.came.insert(changes.came.begin(), before.came.begin(), before.came.end());
+  changes.went = std::move(before.went);
+  return changes;
+}
+
+void TargetTable::add_successors(Changes& changes, TargetObserver& observer) {
+  for (auto& [index, desired] : std::exchange(successors_, {})) {
+    remove(slots_[index], observer);
+    --shares_[desired.owner];  // kept for it
+    add(slots_[index], std::move(desired), changes, observer);
+  }
+}
+
+TargetTable::Changes TargetTable::add_waiting(Time now, TargetObserver& observer, std::size_t most) {
+  Changes changes;
+  most -= std::min(most, successors_.size());
+  add_successors(changes, observer);
+  for (; most > 0 && !waiting_.empty(); --most) {
+    DesiredTarget desired = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (!desired.owner.empty() && shares_[desired.owner] >= largest_share()) {
+      put_into_other(std::move(desired), changes, observer);
+    } else if (auto* const slot = free_slot(now, observer); slot != nullptr) {
+      add(*slot, std::move(desired), changes, observer);
+    } else if (has_ended_ones()) {
+      changes.postponed = true;
+      if (overflowed_before_.contains(desired.labels)) {
+        put_into_other(std::move(desired), changes, observer);
       }
-      --shares[(*place)->wanted.owner];
-      put_into_other((*place)->wanted, overflowed_before, changes, observer);
-      remove(*place, observer);
-    }
-    const std::string title = title_of(desired);
-    const std::string name = desired.name;
-    const std::string owner = desired.owner;
-    if (auto added = add(std::move(desired), observer); !added) {
-      changes.failures.push_back(added.error().within("target " + name).message);
+    } else if (Target* const weaker = weaker_than(desired, observer); weaker != nullptr) {
+      vacate(*weaker, now, changes, observer);
+      ++shares_[desired.owner];
+      successors_.emplace(weaker->ref.index, std::move(desired));
     } else {
-      ++changes.added;
-      ++shares[owner];
-      changes.came.push_back(title);
+      put_into_other(std::move(desired), changes, observer);
     }
-  }
-  if (auto done = observer.targets_changed(); !done) {
-    changes.failures.push_back(done.error().message);
   }
   return changes;
 }
 
-Result<void> TargetTable::release_ended(bool scraped, Time now, TargetObserver& observer) {
+bool TargetTable::release_ended(Time seen, Time now, TargetObserver& observer) {
   bool released = false;
   for (auto& slot : slots_) {
-    if (slot && slot->state == Target::State::ended && (scraped || now - slot->ended > kLongestWait)) {
+    if (slot && slot->state == Target::State::ended && (slot->ended < seen || now - slot->ended > kLongestWait)) {
       slot->state = Target::State::resting;
     }
     if (slot && slot->state == Target::State::resting && now - slot->ended > kLongestRest) {
@@ -228,12 +248,22 @@ Result<void> TargetTable::release_ended(bool scraped, Time now, TargetObserver& 
   }
   const auto rests = [](const auto& slot) { return slot && slot->state == Target::State::resting; };
   for (auto resting = std::ranges::count_if(slots_, rests); resting > kMostResting; --resting) {
-    if (auto* const oldest = oldest_of(Target::State::resting); oldest != nullptr) {
+    if (auto* const oldest = oldest_of(Target::State::resting, Time::max()); oldest != nullptr) {
       remove(*oldest, observer);
       released = true;
     }
   }
-  return released ? observer.targets_changed() : Result<void>();
+  return released;
+}
+
+std::vector<std::uint32_t> TargetTable::vacant(std::size_t most) const {
+  std::vector<std::uint32_t> indices;
+  for (std::uint32_t i = kOther + 1; i < slots_.size() && indices.size() < most; ++i) {
+    if (!slots_[i]) {
+      indices.push_back(i);
+    }
+  }
+  return indices;
 }
 
 std::vector<const Target*> TargetTable::targets() const {

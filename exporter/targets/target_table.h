@@ -2,8 +2,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
+#include <limits>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,7 +23,7 @@ using Time = std::chrono::steady_clock::time_point;
 struct Target {
   enum class State : std::uint8_t {
     live,
-    ended,    ///< gone from the machine; its last values are still to be scraped once
+    ended,    ///< gone from the machine; its last values are there until everybody has read them
     resting,  ///< and have been; shown no more, kept for a while in case it comes back
   };
   target_ref ref{};
@@ -37,7 +40,8 @@ class TargetObserver {
   virtual void target_removed(const Target& target) = 0;
   /// Whether it has answered a request in the last minutes; who has not gives way first.
   [[nodiscard]] virtual bool has_answered(const Target& target) const = 0;
-  /// After a number of additions and removals, before the kernel is told who belongs to the new targets.
+  /// After a number of additions and removals, before the kernel is told who belongs to the new targets. Waits for the
+  /// kernel: not to be called with a lock that readers want.
   virtual Result<void> targets_changed() = 0;
 };
 
@@ -58,20 +62,28 @@ class TargetTable {
   struct Changes {
     std::size_t added = 0;
     std::size_t ended = 0;
+    bool postponed = false;             ///< only places of targets that ended just now are left: to be asked for again
     std::vector<std::string> came;      ///< names of targets that are new or back
     std::vector<std::string> went;      ///< … that ended
     std::vector<std::string> failures;  ///< targets that could not be added, and why
   };
   /// Makes the live targets those wanted. A target that ended or rests and comes back under the same labels goes on
-  /// counting.
-  Changes apply(std::vector<DesiredTarget> wanted, Time now, TargetObserver& observer);
+  /// counting. New ones take descriptors until the observer has handed them to the kernel: `most` of them are added,
+  /// the others wait for add_waiting(). So does who takes the place of another: between, the kernel is told whose
+  /// members they are.
+  Changes apply(std::vector<DesiredTarget> wanted, Time now, TargetObserver& observer,
+                std::size_t most = std::numeric_limits<std::size_t>::max());
+  Changes add_waiting(Time now, TargetObserver& observer, std::size_t most);
+  [[nodiscard]] bool has_waiting() const { return !waiting_.empty() || !successors_.empty(); }
 
-  /// Lays the targets to rest that ended and whose last values have been scraped, or that have waited for a scrape too
-  /// long; frees those that have rested too long, or are too many.
-  Result<void> release_ended(bool scraped, Time now, TargetObserver& observer);
+  /// Lays the targets to rest that ended before `seen`, or have waited to be read for too long; frees those that have
+  /// rested too long, or are too many. @return whether any was freed
+  bool release_ended(Time seen, Time now, TargetObserver& observer);
 
   /// Live and ended targets, `other` first if it is in use. Those that rest are left out.
   [[nodiscard]] std::vector<const Target*> targets() const;
+  /// The first indices that no target has.
+  [[nodiscard]] std::vector<std::uint32_t> vacant(std::size_t most) const;
   /// Those that rest, too.
   [[nodiscard]] std::vector<const Target*> all() const;
   [[nodiscard]] std::size_t live() const;
@@ -83,25 +95,42 @@ class TargetTable {
   /// Targets that had no place and went into `other`, in all.
   [[nodiscard]] std::uint64_t overflowed() const { return overflowed_; }
 
+  /// What discovery could not do or see, in all.
+  struct Shortfalls {
+    std::uint64_t failed = 0;     ///< additions of targets
+    std::uint64_t refused = 0;    ///< members that the kernel's maps had no room for
+    std::uint64_t cgroups = 0;    ///< looks at the cgroups that came to nothing
+    std::uint64_t processes = 0;  ///< … at the processes
+    std::uint64_t listeners = 0;  ///< … at the listening sockets
+  };
+  [[nodiscard]] Shortfalls& shortfalls() { return shortfalls_; }
+  [[nodiscard]] const Shortfalls& shortfalls() const { return shortfalls_; }
+
  private:
   /// The places of ordinary users' own: what one of them starts must not take all.
   using Shares = std::map<std::string, std::size_t>;
   [[nodiscard]] std::size_t largest_share() const;
   /// The target that gives its place to another: of a lower rank, or of a user who has more, if it has no use for it.
-  std::unique_ptr<Target>* weaker_than(const DesiredTarget& wanted, const Shares& shares,
-                                       const TargetObserver& observer);
-  Result<Target*> add(DesiredTarget wanted, TargetObserver& observer);
-  void put_into_other(DesiredTarget wanted, const std::vector<Labels>& before, Changes& changes,
-                      TargetObserver& observer);
-  Target* find(const Labels& labels);
-  std::unique_ptr<Target>* free_slot(TargetObserver& observer);
+  [[nodiscard]] Target* weaker_than(const DesiredTarget& wanted, const TargetObserver& observer) const;
+  /// Who gave way is in `other` from now on.
+  void vacate(Target& target, Time now, Changes& changes, TargetObserver& observer);
+  void add_successors(Changes& changes, TargetObserver& observer);
+  void add(std::unique_ptr<Target>& slot, DesiredTarget wanted, Changes& changes, TargetObserver& observer);
+  void put_into_other(DesiredTarget wanted, Changes& changes, TargetObserver& observer);
+  [[nodiscard]] bool has_ended_ones() const;
+  std::unique_ptr<Target>* free_slot(Time now, TargetObserver& observer);
   void overflow(DesiredTarget wanted, Changes& changes, TargetObserver& observer);
   void remove(std::unique_ptr<Target>& slot, TargetObserver& observer);
-  std::unique_ptr<Target>* oldest_of(Target::State state);
+  std::unique_ptr<Target>* oldest_of(Target::State state, Time before);
 
   std::vector<std::unique_ptr<Target>> slots_;  // by index
   std::vector<std::uint32_t> epochs_;           // latest of each index
-  std::vector<Labels> overflow_;                // labels of the targets in `other`
+  std::deque<DesiredTarget> waiting_;
+  std::map<std::uint32_t, DesiredTarget> successors_;  // by the index that another has given up in the last step
+  Shares shares_;
+  std::set<Labels> overflow_;  // labels of the targets in `other`
+  std::set<Labels> overflowed_before_;
+  Shortfalls shortfalls_;
   std::uint64_t overflowed_ = 0;
 };
 

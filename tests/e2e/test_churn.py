@@ -1,9 +1,14 @@
 """Cgroups that come, serve and go by the hundred leave nothing behind."""
 
+import contextlib
+import resource
+import time
+
 import pytest
 
 from support.cgroup import Cgroup
 from support.clients import exact
+from support.cpu import cpu_seconds
 from support.footprint import Footprint
 from support.net import listening_ports
 from support.servers import ExactServer
@@ -40,11 +45,11 @@ def test_churn_leaks_nothing(cgroups):
     with Tacho({"targets": [target("c", f"{parent.path}/c*")], "limits": {"max_targets": 16}}) as tacho:
         for number in range(WARM_UP):
             serve_and_vanish(parent, number, tacho)
-        wait_until(lambda: alone(tacho), 5, "no target is left")
+        wait_until(lambda: alone(tacho), 30, "no target is left")
         before = Footprint(tacho)
         for number in range(WARM_UP, WARM_UP + ROUNDS):
             serve_and_vanish(parent, number, tacho)
-        wait_until(lambda: alone(tacho), 5, "no target is left")
+        wait_until(lambda: alone(tacho), 30, "no target is left")
         wait_until(lambda: forgets_closed_ports(tacho), 5, "no closed port is remembered")
         after = Footprint(tacho)
         lost = {str(labels): value for labels, value in tacho.scrape().all("tacho_lost_events_total")
@@ -76,3 +81,75 @@ def test_many_at_once_and_all_gone(cgroups, limit):
     assert after.descriptors == before.descriptors
     assert after.sockets <= before.sockets + 2
     assert sum(after.map_entries.values()) <= sum(before.map_entries.values()) + 1  # `other` stays
+
+
+def slowest_scrape(tacho, until) -> float:
+    """Of those made one after the other until `until(text)` holds, at least ten; seconds."""
+    slowest, made, deadline = 0.0, 0, time.monotonic() + 60
+    while True:
+        start = time.monotonic()
+        text = tacho.text()
+        slowest = max(slowest, time.monotonic() - start)
+        made += 1
+        if made >= 10 and until(text):
+            return slowest
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_no_scrape_waits_for_targets_that_end(cgroups):
+    """Their blocks are taken from the programs, which have to be waited for: not by who reads."""
+    parent = cgroups("ends")
+    config = {"targets": [target("e", f"{parent.path}/e*")], "limits": {"max_targets": 300}}
+    with Tacho(config) as tacho:
+        groups = [Cgroup(f"e{number}", parent) for number in range(256)]
+        wait_until(lambda: "\ntacho_targets 256\n" in tacho.text(), 20, "all are there")
+        before = slowest_scrape(tacho, lambda text: True)
+        for group in groups:
+            group.remove()
+        ending = slowest_scrape(tacho, lambda text: "tacho_requests_total{" not in text)
+        after = slowest_scrape(tacho, lambda text: True)
+        assert "\ntacho_targets 0\n" in tacho.text()
+    assert max(ending, after) <= before + 0.2
+
+
+@pytest.mark.parametrize("older", [True, False], ids=["older than tacho", "made while it runs"])
+def test_a_thousand_targets_with_a_thousand_descriptors(cgroups, older):
+    """A soft and hard limit of 1024, far fewer than the blocks of so many targets need at once."""
+    parent = cgroups("burst")
+    config = {"targets": [target("b", f"{parent.path}/b*")], "limits": {"max_targets": 1000}}
+    limited = ["sh", "-c", 'ulimit -n 1024; exec "$@"', "sh"]
+    with contextlib.ExitStack() as stack:
+        def make():
+            return [stack.enter_context(Cgroup(f"b{number}", parent)) for number in range(1000)]
+
+        groups = make() if older else []
+        with Tacho(config, prefix=limited) as tacho:
+            groups = groups or make()
+            made, used = time.monotonic(), cpu_seconds(tacho.pid)
+            wait_until(lambda: len(tacho.targets()["targets"]) == len(groups), 10, "all are watched")
+            # On a machine that does other things, too: what it would have taken alone.
+            taken = min(time.monotonic() - made, cpu_seconds(tacho.pid) - used)
+            samples = tacho.scrape()
+    assert taken < 3
+    assert samples.get("tacho_targets") == 1000
+    assert samples.get("tacho_targets_failed_total") == 0
+
+
+def test_targets_that_cannot_be_added_are_counted_and_tried_again(cgroups):
+    """With too few descriptors for the blocks of a single target, until the limit is raised."""
+    parent = cgroups("refused")
+    with Tacho({"targets": [target("r", f"{parent.path}/r*")]}) as tacho:
+        groups = [Cgroup(f"r{number}", parent) for number in range(2)]
+        wait_until(lambda: tacho.scrape().get("tacho_targets") == 2, 5, "two targets")
+        tacho.settled("r")
+        soft, hard = resource.prlimit(tacho.pid, resource.RLIMIT_NOFILE)
+        limit = len(tacho.descriptors()) + 3
+        resource.prlimit(tacho.pid, resource.RLIMIT_NOFILE, (limit, hard))
+        groups += [Cgroup(f"r{number}", parent) for number in range(2, 12)]
+        time.sleep(2.5)  # in which nothing can be asked: it has no descriptor for us, either
+        resource.prlimit(tacho.pid, resource.RLIMIT_NOFILE, (soft, hard))
+        wait_until(lambda: tacho.scrape().get("tacho_targets") == 12, 5, "all targets")
+        assert tacho.scrape().get("tacho_targets_failed_total") > 0
+        for group in groups:
+            group.remove()

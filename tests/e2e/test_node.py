@@ -91,7 +91,7 @@ def test_requests_carry_the_labels_and_a_restart_goes_on(tacho_on, runtime):
         serve(0)
         assert counted() == REQUESTS
         wait_until(lambda: _stopped(node, API, "api"), 5, "the container has ended")
-        wait_until(lambda: not tacho.scrape().has("tacho_requests_total", **labels), 2, "its series have ended")
+        wait_until(lambda: not tacho.scrape().has("tacho_requests_total", **labels), 30, "its series have ended")
         node.start(API, "api", 1)
         wait_until(lambda: tacho.scrape().has("tacho_requests_total", **labels), 2, "it is there again")
         serve(1)

@@ -307,7 +307,7 @@ def test_a_target_that_goes_says_so(browser, cgroups):
         group.remove()
         wait_until(lambda: tacho.scrape().get("tacho_targets") == 0, 5, "the target is gone")
         tacho.scrape()
-        browser.wait("document.body.dataset.state === 'gone'")
+        browser.wait("document.body.dataset.state === 'gone'", timeout=40)
         Cgroup("c0", parent)
         browser.wait(LIVE)
 

@@ -74,9 +74,9 @@ def test_containers_of_other_pods_and_its_own_are_not_its_business(storage, pod,
         stranger.stop()
 
 
-def test_container_that_ends_leaves_after_a_scrape(storage, pod, nginx, agree):
+def test_container_that_ends_leaves_when_it_has_been_read(storage, pod, nginx, agree):
     with SidecarTacho(storage, pod) as tacho:
         server = nginx("short")
         assert_counts(tacho, server, 101, agree, container_id=server.id)
         server.stop()
-        wait_until(lambda: not tacho.scrape().has("tacho_requests_total"), 5, "the container is forgotten")
+        wait_until(lambda: not tacho.scrape().has("tacho_requests_total"), 30, "the container is forgotten")

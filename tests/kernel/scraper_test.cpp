@@ -21,6 +21,8 @@ namespace targets = tacho::targets;
 using tacho::Result;
 using tacho::kernel_test::Page;
 
+using namespace std::chrono_literals;
+
 namespace {
 
 constexpr std::array kGood{metrics::Family{"tacho_good_total", metrics::Type::counter, "", "A counter.", "", {}}};
@@ -128,22 +130,34 @@ TEST_CASE("a target that one probe refuses is taken from all of them") {
   CHECK(stage.page().value("tacho_bad_total", {{"target", "a"}}) == 1);
 }
 
-TEST_CASE("a target that ended is scraped once more, then only kept for when it comes back") {
+TEST_CASE("a target that ended is there until every reader has seen it, then only kept for when it comes back") {
   Stage stage;
-  stage.want({"a", "b"});
-  stage.want({"b"});
-  CHECK(stage.page().value("tacho_good_total", {{"target", "a"}}) == 1);
+  const auto now = std::chrono::steady_clock::now();
+  stage.want({"a", "b"}, now - 4min);
+  stage.want({"b"}, now - 3min);
+  for (int reader = 0; reader < 3; ++reader) {
+    stage.scraper->release_forgotten(now);
+    CHECK(stage.page().value("tacho_good_total", {{"target", "a"}}) == 1);
+  }
+  stage.scraper->read_by("first");
+  stage.scraper->release_forgotten(now + 1s);
   CHECK(stage.page().count("tacho_good_total", {{"target", "a"}}) == 0);
   CHECK(stage.good->targets == std::vector<std::uint32_t>{1, 2});
   stage.want({"a", "b"});
   CHECK(stage.page().value("tacho_good_total", {{"target", "a"}}) == 1);
 }
 
-TEST_CASE("a target that ended long ago is scraped once more and then taken from all probes") {
+TEST_CASE("a target that ended long ago is taken from all probes, by the thread that plans and not by a reader") {
   Stage stage;
+  const auto now = std::chrono::steady_clock::now();
   stage.want({"a", "b"});
-  stage.want({"b"}, std::chrono::steady_clock::now() - targets::TargetTable::kLongestRest - std::chrono::seconds(1));
-  CHECK(stage.page().value("tacho_good_total", {{"target", "a"}}) == 1);
+  stage.want({"b"}, now - targets::TargetTable::kLongestRest - std::chrono::seconds(1));
+  for (int reader = 0; reader < 3; ++reader) {
+    stage.scraper->read_by("first");
+    CHECK(stage.page().value("tacho_good_total", {{"target", "a"}}) == 1);
+  }
+  CHECK(stage.good->targets == std::vector<std::uint32_t>{1, 2});
+  stage.scraper->release_forgotten(now);
   CHECK(stage.page().count("tacho_good_total", {{"target", "a"}}) == 0);
   CHECK(stage.good->targets == std::vector<std::uint32_t>{2});
   CHECK(stage.bad->targets == std::vector<std::uint32_t>{2});

@@ -21,7 +21,10 @@ class Running {
 
   /// Lets it work until `condition` holds. @return whether it came to hold in time
   bool wait_for(const std::function<bool()>& condition, std::chrono::milliseconds patience = std::chrono::seconds(10));
-  [[nodiscard]] Page page() { return Page(app_->scraper().scrape(metrics::Format::prometheus_text)); }
+  [[nodiscard]] Page page() {
+    app_->scraper().read_by("test");
+    return Page(app_->scraper().scrape(metrics::Format::prometheus_text));
+  }
   /// Whether a target with these labels is there and live; scrapes nothing.
   [[nodiscard]] bool watches(const Labels& labels);
   [[nodiscard]] App& app() { return *app_; }

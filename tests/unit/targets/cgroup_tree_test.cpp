@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "no_descriptors.h"
 #include "temp_tree.h"
 
 namespace targets = tacho::targets;
@@ -104,9 +105,46 @@ TEST_CASE("a walk finds every directory by its path below the mount, and nothing
   }
   CHECK_FALSE(tree.file("a/cgroup.procs", "1\n").empty());
   tree.link("a/loop", tree.path());
-  CHECK(targets::walk_cgroups(tree.path()) == expected);
+  CHECK(targets::walk_cgroups(tree.path()).value() == expected);
 }
 
-TEST_CASE("a walk of what is not there finds nothing") {
-  CHECK(targets::walk_cgroups("/nonexistent").empty());
+TEST_CASE("a walk of what is not there is an error that names it") {
+  const auto nothing = targets::walk_cgroups("/nonexistent");
+  REQUIRE_FALSE(nothing);
+  CHECK(nothing.error().message == "cgroup /nonexistent/: No such file or directory");
+}
+
+TEST_CASE("cgroups that cannot be read for want of descriptors are an error, and taken for inhabited") {
+  const TempTree tree;
+  CHECK(tree.directory("a") != 0);
+  CHECK_FALSE(tree.file("a/cgroup.events", "populated 0\nfrozen 0\n").empty());
+  CHECK_FALSE(targets::is_inhabited(tree.path(), "/a"));
+  const targets::test::NoDescriptors none;
+  const auto all = targets::walk_cgroups(tree.path());
+  REQUIRE_FALSE(all);
+  CHECK(all.error().code == EMFILE);
+  CHECK(targets::is_inhabited(tree.path(), "/a"));
+}
+
+TEST_CASE("a cgroup is inhabited while a process is in it or below it") {
+  const TempTree tree;
+  for (const char* path : {"v2", "v1", "v1/below", "empty", "empty/below"}) {
+    CHECK(tree.directory(path) != 0);
+    CHECK_FALSE(tree.file(std::string(path) + "/cgroup.procs", path == std::string("v1/below") ? "42\n" : "").empty());
+  }
+  CHECK_FALSE(tree.file("v2/cgroup.events", "populated 1\nfrozen 0\n").empty());
+  CHECK(targets::is_inhabited(tree.path(), "/v2"));
+  CHECK(targets::is_inhabited(tree.path(), "/v1"));
+  CHECK_FALSE(targets::is_inhabited(tree.path(), "/empty"));
+  CHECK_FALSE(targets::is_inhabited(tree.path(), "/gone"));
+}
+
+TEST_CASE("what is no mount of cgroups is refused, with the option that names one") {
+  for (const char* directory : {"/nonexistent", "/etc/passwd", "/tmp"}) {
+    CAPTURE(directory);
+    const auto mounted = targets::check_cgroup_mount(directory);
+    REQUIRE_FALSE(mounted);
+    CHECK(mounted.error().message.find(directory) != std::string::npos);
+    CHECK(mounted.error().message.find("--path.cgroupfs") != std::string::npos);
+  }
 }

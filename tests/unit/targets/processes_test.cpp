@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "no_descriptors.h"
 #include "temp_tree.h"
 
 namespace targets = tacho::targets;
@@ -27,7 +28,7 @@ TEST_CASE("a process is read with its parent and executable") {
   const TempTree procfs;
   add_process(procfs, 42, "nginx", 7);
   procfs.link("42/exe", "/usr/sbin/nginx");
-  const auto process = targets::read_process(procfs.path(), 42);
+  const auto process = targets::read_process(procfs.path(), 42).value();
   REQUIRE(process);
   CHECK(process->tgid == 42);
   CHECK(process->parent == 7);
@@ -35,11 +36,11 @@ TEST_CASE("a process is read with its parent and executable") {
 }
 
 TEST_CASE("a command may contain what looks like the fields after it") {
-  for (const char* command : {"a) S 99 (b", "(sd-pam)", ")", "with space", "", "x) R 1 1"}) {
+  for (const char* command : {"a) S 99 (b", "(sd-pam)", "two\nlines", ")", "with space", "", "x) R 1 1"}) {
     CAPTURE(command);
     const TempTree procfs;
     add_process(procfs, 42, command, 7);
-    const auto process = targets::read_process(procfs.path(), 42);
+    const auto process = targets::read_process(procfs.path(), 42).value();
     REQUIRE(process);
     CHECK(process->parent == 7);
     CHECK(process->executable == "[" + std::string(command) + "]");
@@ -50,7 +51,7 @@ TEST_CASE("a deleted executable is known by the name it had") {
   const TempTree procfs;
   add_process(procfs, 42, "server", 1);
   procfs.link("42/exe", "/opt/server (deleted)");
-  CHECK(targets::read_process(procfs.path(), 42)->executable == "/opt/server");
+  CHECK(targets::read_process(procfs.path(), 42).value()->executable == "/opt/server");
 }
 
 TEST_CASE("an executable that is there may be called anything") {
@@ -58,8 +59,8 @@ TEST_CASE("an executable that is there may be called anything") {
   add_process(procfs, 42, "line\nfeed) R 9", 1);
   const std::string file = procfs.file("x (deleted)", "");
   procfs.link("42/exe", file);
-  CHECK(targets::read_process(procfs.path(), 42)->executable == file);
-  CHECK(targets::read_process(procfs.path(), 42)->parent == 1);
+  CHECK(targets::read_process(procfs.path(), 42).value()->executable == file);
+  CHECK(targets::read_process(procfs.path(), 42).value()->parent == 1);
 }
 
 TEST_CASE("a process whose executable cannot be read goes by its name, and by all of it where that was cut") {
@@ -67,7 +68,7 @@ TEST_CASE("a process whose executable cannot be read goes by its name, and by al
   add_process(procfs, 42, "kube-controller", 1);
   const auto called = [&procfs](const std::string& line) {
     CHECK_FALSE(procfs.file("42/cmdline", line).empty());
-    return targets::read_process(procfs.path(), 42)->executable;
+    return targets::read_process(procfs.path(), 42).value()->executable;
   };
   CHECK(called({"/usr/bin/kube-controller-manager\0--leader-elect", 46}) == "[kube-controller-manager]");
   CHECK(called("kube-controller-manager") == "[kube-controller-manager]");
@@ -110,11 +111,11 @@ TEST_CASE("what the kernel tells of processes needs no right to look into them")
 
 TEST_CASE("a process that is gone, or whose stat makes no sense, is none") {
   const TempTree procfs;
-  CHECK_FALSE(targets::read_process(procfs.path(), 42));
+  CHECK_FALSE(targets::read_process(procfs.path(), 42).value());
   for (const char* stat : {"", "42", "42 (cut", "42 (cut)", "42 (cut) S", "42 cut) S 1"}) {
     CAPTURE(stat);
     CHECK_FALSE(procfs.file("42/stat", stat).empty());
-    CHECK_FALSE(targets::read_process(procfs.path(), 42));
+    CHECK_FALSE(targets::read_process(procfs.path(), 42).value());
   }
 }
 
@@ -126,19 +127,33 @@ TEST_CASE("a scan takes the directories that are process numbers") {
     CHECK(procfs.directory(other) != 0);  // 7 is a process that has just gone: no stat
   }
   CHECK_FALSE(procfs.file("uptime", "1 1\n").empty());
-  const auto all = targets::scan_processes(procfs.path());
+  const auto all = targets::scan_processes(procfs.path()).value();
   REQUIRE(all.size() == 2);
   CHECK(all.at(1).parent == 0);
   CHECK(all.at(4'194'304).executable == "[server]");
 }
 
 TEST_CASE("a scan of what is not there finds nothing") {
-  CHECK(targets::scan_processes("/nonexistent").empty());
+  const auto nothing = targets::scan_processes("/nonexistent");
+  REQUIRE_FALSE(nothing);
+  CHECK(nothing.error().message == "processes in /nonexistent: No such file or directory");
 }
 
 TEST_CASE("this process is found in the machine's own /proc") {
-  const auto self = targets::read_process("/proc", static_cast<std::uint32_t>(::getpid()));
+  const auto self = targets::read_process("/proc", static_cast<std::uint32_t>(::getpid())).value();
   REQUIRE(self);
   CHECK(self->parent == static_cast<std::uint32_t>(::getppid()));
   CHECK(self->executable == std::filesystem::read_symlink("/proc/self/exe").string());
+}
+
+TEST_CASE("processes that cannot be read for want of descriptors are an error, not gone") {
+  const TempTree procfs;
+  add_process(procfs, 42, "server", 1);
+  const targets::test::NoDescriptors none;
+  const auto one = targets::read_process(procfs.path(), 42);
+  REQUIRE_FALSE(one);
+  CHECK(one.error().code == EMFILE);
+  const auto all = targets::scan_processes(procfs.path());
+  REQUIRE_FALSE(all);
+  CHECK(all.error().code == EMFILE);
 }

@@ -43,6 +43,8 @@ TEST_CASE("a place that becomes free goes to one of those in other") {
   Recorder recorder;
   table.apply({wanted("a", 10), wanted("b", 20)}, at(0), recorder);
   table.apply({wanted("b", 20)}, at(1), recorder);
+  CHECK(table.cgroups().at(20).index == TargetTable::kOther);  // until the kernel has forgotten a's members
+  table.apply({wanted("b", 20)}, at(2), recorder);
   CHECK(brief(table) == Lines{"other#0", "b#1"});
   CHECK(table.cgroups().at(20).index == 1);
   CHECK(recorder.events == Lines{"+a", "+other", "-a", "+b"});
@@ -53,7 +55,7 @@ TEST_CASE("other stays once it is there: its counters must not go down") {
   Recorder recorder;
   table.apply({wanted("a", 10), wanted("b", 20)}, at(0), recorder);
   table.apply({wanted("a", 10)}, at(1), recorder);
-  table.release_ended(true, at(2), recorder);
+  table.release_ended(kSeen, at(2), recorder);
   CHECK(brief(table) == Lines{"other#0", "a#1"});
   CHECK(table.cgroups().size() == 1);
 }
@@ -80,7 +82,7 @@ TEST_CASE("the place of a target whose last values were scraped is taken before 
   Recorder recorder;
   table.apply({wanted("a", 10), wanted("b", 20)}, at(0), recorder);
   table.apply({wanted("b", 20)}, at(1), recorder);
-  table.release_ended(true, at(2), recorder);
+  table.release_ended(kSeen, at(2), recorder);
   table.apply({}, at(3), recorder);
   table.apply({wanted("c", 30)}, at(4), recorder);
   CHECK(brief(table) == Lines{"c#1", "(b#2)"});
@@ -136,7 +138,32 @@ DesiredTarget ranked(const std::string& name, std::uint64_t cgroup, Rank rank, c
   return target;
 }
 
+/// As discovery does: who takes another's place waits for the kernel to know.
+void settle(TargetTable& table, const std::vector<DesiredTarget>& all, int second, Recorder& recorder) {
+  table.apply(all, at(second), recorder);
+  while (table.has_waiting()) {
+    table.add_waiting(at(second), recorder, all.size());
+  }
+}
+
 }  // namespace
+
+TEST_CASE("a place that another gives up is given away once the kernel knows whose members those are") {
+  TargetTable table(1);
+  Recorder recorder;
+  table.apply({ranked("l", 1, Rank::loose)}, at(0), recorder);
+  const std::vector both{ranked("l", 1, Rank::loose), ranked("x", 2, Rank::configured)};
+  CHECK(table.apply(both, at(1), recorder).added == 0);
+  CHECK(table.cgroups().at(1).index == TargetTable::kOther);
+  CHECK_FALSE(table.cgroups().contains(2));
+  REQUIRE(table.has_waiting());
+  const auto changes = table.add_waiting(at(1), recorder, 1);
+  CHECK(changes.added == 1);
+  CHECK(changes.came == Lines{"x"});
+  CHECK_FALSE(table.has_waiting());
+  CHECK(table.cgroups().at(2).index == 1);
+  CHECK(recorder.events == Lines{"+l", "+other", "-l", "+x"});
+}
 
 TEST_CASE("who is configured, a container or a service comes before what anybody may start") {
   TargetTable table(3);
@@ -153,21 +180,21 @@ TEST_CASE("who comes later takes the place of a lower rank, rather that of one t
   Recorder recorder;
   recorder.busy = {"l3"};
   std::vector all{ranked("l1", 1, Rank::loose), ranked("s", 2, Rank::service), ranked("l3", 3, Rank::loose)};
-  table.apply(all, at(0), recorder);
+  settle(table, all, 0, recorder);
   all.push_back(ranked("c", 4, Rank::container));
-  table.apply(all, at(1), recorder);
+  settle(table, all, 1, recorder);
   CHECK(brief(table) == Lines{"other#0", "s#1", "c#2", "l3#3"});
   CHECK(table.cgroups().at(1).index == TargetTable::kOther);
   CHECK(table.overflowed() == 1);
-  table.apply(all, at(2), recorder);
+  settle(table, all, 2, recorder);
   CHECK(brief(table) == Lines{"other#0", "s#1", "c#2", "l3#3"});
   CHECK(table.overflowed() == 1);
   all.push_back(ranked("x", 5, Rank::configured));
-  table.apply(all, at(3), recorder);
+  settle(table, all, 3, recorder);
   CHECK(brief(table) == Lines{"other#0", "x#1", "c#2", "l3#3"});
   // Nobody gives way to an equal.
   all.push_back(ranked("x2", 6, Rank::loose));
-  table.apply(all, at(4), recorder);
+  settle(table, all, 4, recorder);
   CHECK(table.cgroups().at(6).index == TargetTable::kOther);
 }
 
@@ -178,12 +205,12 @@ TEST_CASE("an ordinary user has an eighth of the places at most, and not less fo
   for (std::uint64_t i = 0; i < 260; ++i) {
     all.push_back(ranked("p" + std::to_string(i), 1000 + i, Rank::loose, "65534"));
   }
-  table.apply(all, at(0), recorder);
+  settle(table, all, 0, recorder);
   CHECK(table.live() == 32 + 1);  // and other
   CHECK(table.overflowed() == 228);
   all.insert(all.begin(), ranked("late", 1, Rank::loose, "1000"));
   all.push_back(ranked("web", 2, Rank::service));
-  table.apply(all, at(1), recorder);
+  settle(table, all, 1, recorder);
   CHECK(table.live() == 34 + 1);
   CHECK(table.cgroups().at(1).index != TargetTable::kOther);
   CHECK(table.cgroups().at(2).index != TargetTable::kOther);
@@ -199,12 +226,12 @@ TEST_CASE("users who have taken all places give one to a user who has none") {
     all.push_back(ranked("p" + std::to_string(i), 1000 + i, Rank::loose, i < 8 ? "1" : "2"));
     recorder.busy.insert("p" + std::to_string(i));
   }
-  table.apply(all, at(0), recorder);
+  settle(table, all, 0, recorder);
   all.push_back(ranked("late", 1, Rank::loose, "3"));
-  table.apply(all, at(1), recorder);
+  settle(table, all, 1, recorder);
   CHECK(table.cgroups().at(1).index == TargetTable::kOther);  // all of them answer requests
   recorder.busy.erase("p5");
-  table.apply(all, at(2), recorder);
+  settle(table, all, 2, recorder);
   CHECK(table.cgroups().at(1).index == 6);
   CHECK(table.cgroups().at(1005).index == TargetTable::kOther);
 }

@@ -52,14 +52,14 @@ TEST_CASE("a target that is no longer wanted ends, and waits for one scrape") {
   CHECK(table.live() == 0);
   CHECK(table.cgroups().empty());
   CHECK(table.apply({}, at(2), recorder).ended == 0);  // told once
-  table.release_ended(false, at(60), recorder);
+  table.release_ended(kUnseen, at(60), recorder);
   CHECK(brief(table) == Lines{"(a#1)"});
-  table.release_ended(true, at(61), recorder);
+  table.release_ended(kSeen, at(61), recorder);
   CHECK(brief(table).empty());
   CHECK(recorder.events == Lines{"+a"});  // it may come back
-  table.release_ended(false, at(601), recorder);
+  table.release_ended(kUnseen, at(601), recorder);
   CHECK(recorder.events == Lines{"+a"});
-  table.release_ended(false, at(602), recorder);
+  table.release_ended(kUnseen, at(602), recorder);
   CHECK(recorder.events == Lines{"+a", "-a"});
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("a scrape does not take away who is live") {
   TargetTable table(4);
   Recorder recorder;
   table.apply({wanted("a", 10)}, at(0), recorder);
-  table.release_ended(true, at(3'600), recorder);
+  table.release_ended(kSeen, at(3'600), recorder);
   CHECK(brief(table) == Lines{"a#1"});
 }
 
@@ -76,9 +76,9 @@ TEST_CASE("a target that nobody scrapes is given up after five minutes") {
   Recorder recorder;
   table.apply({wanted("a", 10)}, at(0), recorder);
   table.apply({}, at(100), recorder);
-  table.release_ended(false, at(400), recorder);
+  table.release_ended(kUnseen, at(400), recorder);
   CHECK(brief(table) == Lines{"(a#1)"});
-  table.release_ended(false, at(401), recorder);
+  table.release_ended(kUnseen, at(401), recorder);
   CHECK(brief(table).empty());
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("a target that comes back under the same labels goes on where it was")
   CHECK(table.targets()[0]->ref.epoch == before.epoch);
   CHECK(brief(table) == Lines{"a#1"});
   CHECK(table.cgroups().contains(11));
-  table.release_ended(true, at(3), recorder);
+  table.release_ended(kSeen, at(3), recorder);
   CHECK(brief(table) == Lines{"a#1"});
   CHECK(recorder.events == Lines{"+a"});
 }
@@ -105,7 +105,7 @@ TEST_CASE("a target that comes back after its last values were scraped goes on w
   table.apply({wanted("a", 10)}, at(0), recorder);
   const auto before = table.targets()[0]->ref;
   table.apply({}, at(1), recorder);
-  table.release_ended(true, at(2), recorder);
+  table.release_ended(kSeen, at(2), recorder);
   REQUIRE(brief(table).empty());
   CHECK(table.live() == 0);
   const auto changes = table.apply({wanted("a", 11)}, at(400), recorder);
@@ -113,7 +113,7 @@ TEST_CASE("a target that comes back after its last values were scraped goes on w
   CHECK(brief(table) == Lines{"a#1"});
   CHECK(table.targets()[0]->ref.epoch == before.epoch);
   CHECK(table.cgroups().contains(11));
-  table.release_ended(true, at(4'000), recorder);
+  table.release_ended(kSeen, at(4'000), recorder);
   CHECK(recorder.events == Lines{"+a"});
 }
 
@@ -122,10 +122,10 @@ TEST_CASE("of the targets that are gone the last 32 may come back") {
   Recorder recorder;
   for (int number = 0; number < 40; ++number) {
     table.apply({wanted("t" + std::to_string(number), 10)}, at(number), recorder);
-    table.release_ended(true, at(number), recorder);
+    table.release_ended(kSeen, at(number), recorder);
   }
   table.apply({}, at(40), recorder);
-  table.release_ended(true, at(40), recorder);
+  table.release_ended(kSeen, at(40), recorder);
   CHECK(brief(table).empty());
   Lines removed;
   for (const std::string& event : recorder.events) {
@@ -146,7 +146,7 @@ TEST_CASE("an index that is used again has another epoch each time") {
     CHECK(table.targets()[0]->ref.index == 1);
     epochs.push_back(table.targets()[0]->ref.epoch);
     table.apply({}, at(1), recorder);
-    table.release_ended(true, at(1), recorder);
+    table.release_ended(kSeen, at(1), recorder);
   }
   CHECK(epochs[0] < epochs[1]);
   CHECK(epochs[1] < epochs[2]);
@@ -189,29 +189,57 @@ TEST_CASE("a member that two targets claim belongs to one of them") {
   CHECK(cgroups.at(10).index == 1);
 }
 
-TEST_CASE("the observer is told once when all additions and removals of a step are done") {
-  TargetTable table(1);
+TEST_CASE("new targets are added in pieces, those that stay and those that end at once") {
+  TargetTable table(8);
   Recorder recorder;
-  table.apply({wanted("a", 10), wanted("b", 20)}, at(0), recorder);
-  CHECK(recorder.told == std::vector<std::size_t>{2});
-  table.apply({wanted("b", 20)}, at(1), recorder);  // b takes the place of a
-  CHECK(recorder.told == std::vector<std::size_t>{2, 4});
-  table.apply({}, at(2), recorder);
-  recorder.told.clear();
-  CHECK(table.release_ended(true, at(700), recorder));
-  CHECK(recorder.told == std::vector<std::size_t>{5});
-  CHECK(table.release_ended(true, at(701), recorder));  // nothing left to release, nothing to tell
-  CHECK(recorder.told.size() == 1);
+  table.apply({wanted("stays", 1), wanted("ends", 2)}, at(0), recorder);
+  auto changes =
+      table.apply({wanted("a", 10), wanted("stays", 1), wanted("b", 20), wanted("c", 30)}, at(1), recorder, 2);
+  CHECK(changes.added == 2);
+  CHECK(changes.ended == 1);
+  CHECK(table.has_waiting());
+  CHECK(brief(table) == Lines{"stays#1", "(ends#2)", "a#3", "b#4"});
+  changes = table.add_waiting(at(1), recorder, 2);
+  CHECK(changes.added == 1);
+  CHECK_FALSE(table.has_waiting());
+  CHECK(table.cgroups().at(30).index == 5);
+  SECTION("who waits when another plan is made is asked for by that one") {
+    table.apply({wanted("d", 40), wanted("e", 50)}, at(2), recorder, 1);
+    CHECK(table.apply({wanted("d", 40)}, at(3), recorder).added == 0);
+    CHECK_FALSE(table.has_waiting());
+  }
 }
 
-TEST_CASE("changes that do not reach the kernel are reported") {
+TEST_CASE("the place of a target is not given away in the plan in which it ends") {
+  TargetTable table(1);
+  Recorder recorder;
+  table.apply({wanted("a", 10)}, at(0), recorder);
+  auto changes = table.apply({wanted("b", 10)}, at(1), recorder);
+  CHECK(changes.postponed);
+  CHECK(changes.added == 0);
+  CHECK(table.overflowed() == 0);
+  CHECK(recorder.events == Lines{"+a"});
+  changes = table.apply({wanted("b", 10)}, at(2), recorder);
+  CHECK_FALSE(changes.postponed);
+  CHECK(recorder.events == Lines{"+a", "-a", "+b"});
+}
+
+TEST_CASE("what could not be added is counted each time") {
   TargetTable table(4);
   Recorder recorder;
-  recorder.refuses_changes = true;
-  CHECK(table.apply({wanted("a", 10)}, at(0), recorder).failures == Lines{"kernel is out of memory"});
-  table.apply({}, at(1), recorder);
-  const auto released = table.release_ended(true, at(700), recorder);
-  REQUIRE_FALSE(released);
-  CHECK(released.error().code == ENOMEM);
-  CHECK(brief(table).empty());
+  recorder.refused = {"a"};
+  table.apply({wanted("a", 10), wanted("b", 20)}, at(0), recorder);
+  table.apply({wanted("a", 10), wanted("b", 20)}, at(1), recorder);
+  CHECK(table.shortfalls().failed == 2);
+  CHECK(brief(table) == Lines{"b#1"});
+}
+
+TEST_CASE("vacant places are those without a target, the lowest first") {
+  TargetTable table(4);
+  Recorder recorder;
+  CHECK(table.vacant(2) == std::vector<std::uint32_t>{1, 2});
+  table.apply({wanted("a", 10), wanted("b", 20)}, at(0), recorder);
+  CHECK(table.vacant(9) == std::vector<std::uint32_t>{3, 4});
+  table.apply({wanted("b", 20)}, at(1), recorder);
+  CHECK(table.vacant(9) == std::vector<std::uint32_t>{3, 4});  // it rests there
 }

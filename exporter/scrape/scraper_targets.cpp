@@ -1,0 +1,132 @@
+#include <spdlog/spdlog.h>
+
+#include <future>
+
+#include "scrape/kernel_clock.h"
+#include "scrape/scraper.h"
+
+// What follows when targets come and go.
+
+namespace tacho::scrape {
+namespace {
+
+/// Indices with blocks that wait for a target.
+constexpr std::size_t kPrepared = 4;
+
+}  // namespace
+
+Result<void> Scraper::add_to_probes(std::uint32_t index) {
+  unflushed_ = true;
+  for (std::size_t i = 0; i < probes_.size(); ++i) {
+    if (auto added = probes_[i]->add_target(index); !added) {
+      for (std::size_t done = 0; done < i; ++done) {
+        probes_[done]->remove_target(index);
+      }
+      return std::unexpected(added.error().within("probe " + std::string(probes_[i]->name())));
+    }
+  }
+  return {};
+}
+
+Result<void> Scraper::target_added(const targets::Target& target) {
+  auto runtime = std::make_unique<Runtime>(window_);
+  runtime->target = &target;
+  runtime->id = target_id(target.wanted.labels);
+  build_series(*runtime);
+  if (prepared_.erase(target.ref.index) == 0) {
+    if (auto added = add_to_probes(target.ref.index); !added) {
+      return added;
+    }
+  }
+  for (const auto& probe : probes_) {
+    probe->locate_target(target.ref.index, target.wanted.identity.path);
+  }
+  // All counters begin at 0 now: what happens until the first sample is in the window too.
+  metrics::WindowSample beginning;
+  beginning.time_ns = kernel_now_ns();
+  runtime->window.push(beginning);
+  probes::Activity nothing_yet;  // tells which parts can be seen
+  for (const auto& probe : probes_) {
+    probe->count(target.ref.index, beginning.time_ns, nothing_yet);
+  }
+  runtime->conditions.push(beginning.time_ns, nothing_yet.conditions, losses_);
+  runtime->saturation.push({.time_ns = beginning.time_ns,
+                            .queue_ns = nothing_yet.queue_ns,
+                            .running_ns = nothing_yet.running_ns,
+                            .cores = nothing_yet.cpu.cores});
+  metrics::HistorySample nothing;
+  nothing.time_ns = beginning.time_ns;
+  runtime->history.push(tick_, nothing);
+  runtimes_.at(target.ref.index) = std::move(runtime);
+  return {};
+}
+
+void Scraper::target_removed(const targets::Target& target) {
+  unflushed_ = true;
+  for (const auto& probe : probes_) {
+    probe->remove_target(target.ref.index);
+  }
+  runtimes_.at(target.ref.index).reset();
+}
+
+bool Scraper::has_answered(const targets::Target& target) const {
+  const auto& runtime = runtimes_.at(target.ref.index);
+  return runtime && !runtime->history.points(0).empty();
+}
+
+Result<void> Scraper::targets_changed() {
+  if (!unflushed_) {
+    return {};
+  }
+  // The kernel lets each of them wait for the same thing.
+  std::vector<std::future<Result<void>>> waiting;
+  for (const auto& probe : probes_) {
+    waiting.push_back(std::async(std::launch::async, [&probe] { return probe->flush(); }));
+  }
+  Result<void> result;
+  for (auto& future : waiting) {
+    if (auto done = future.get(); !done) {
+      result = done;
+    }
+  }
+  unflushed_ = !result;
+  return result;
+}
+
+bool Scraper::release_forgotten(targets::Time now) {
+  bool released = false;
+  {
+    const std::lock_guard lock(mutex_);
+    released = table_.release_ended(readers_.all_have_seen(now), now, *this);
+  }
+  if (released) {
+    if (auto done = targets_changed(); !done) {
+      spdlog::error("{}", done.error().message);
+    }
+  }
+  return released;
+}
+
+void Scraper::prepare() {
+  {
+    const std::lock_guard lock(mutex_);
+    const std::size_t before = prepared_.size();
+    for (const std::uint32_t index : table_.vacant(kPrepared)) {
+      if (!prepared_.contains(index) && prepared_.size() < kPrepared && add_to_probes(index)) {
+        prepared_.insert(index);
+      }
+    }
+    if (prepared_.size() == before) {
+      return;
+    }
+  }
+  if (auto done = targets_changed(); !done) {
+    spdlog::error("{}", done.error().message);
+  }
+}
+
+void Scraper::read_by(std::string_view reader) {
+  readers_.scraped(reader, std::chrono::steady_clock::now());
+}
+
+}  // namespace tacho::scrape

@@ -1,0 +1,135 @@
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "targets/discovery.h"
+#include "targets/processes.h"
+#include "targets/self.h"
+
+// What the kernel tells: the world is brought up to date without a look at all of it.
+
+namespace tacho::targets {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Events come in bursts: one plan for all of a burst.
+constexpr auto kSettle = 50ms;
+/// Parents that are looked for when a process begins to listen.
+constexpr int kAncestors = 32;
+
+}  // namespace
+
+int Discovery::handle_record(void* context, void* data, std::size_t size) {
+  auto* const discovery = static_cast<Discovery*>(context);
+  try {
+    if (size >= sizeof(target_event)) {
+      discovery->handle(*static_cast<const target_event*>(data));
+    }
+  } catch (const std::exception& error) {
+    // libbpf is C: nothing may pass through it.
+    spdlog::error("an event of discovery is lost: {}", error.what());
+    discovery->everything_due_ = true;
+  }
+  return 0;
+}
+
+void Discovery::schedule(Time when) {
+  next_plan_ = std::min(next_plan_, when);
+}
+
+void Discovery::handle(const target_event& event) {
+  switch (event.kind) {
+    case TACHO_CGROUP_CREATED:
+    case TACHO_CGROUP_REMOVED:
+      handle_cgroup(event);
+      break;
+    case TACHO_PROCESS_EXECUTED:
+    case TACHO_PROCESS_EXITED:
+      handle_process(event);
+      break;
+    default:
+      if (!rules_->needs_listeners()) {
+        return;
+      }
+      handle_listener(event);
+  }
+  // One plan for all of a burst, none later than need be.
+  schedule(std::max(std::chrono::steady_clock::now(), last_plan_ + kSettle));
+}
+
+/// Who exits, or becomes something else, is nobody's until it is looked at again; that needs no look at all the others.
+void Discovery::handle_process(const target_event& event) {
+  maps_.forget_process(event.tgid);
+  known_.erase(event.tgid);
+  world_.processes.erase(event.tgid);
+  const auto listened = std::erase_if(world_.listeners, [&event](const Listener& l) { return l.tgid == event.tgid; });
+  if (event.kind == TACHO_PROCESS_EXECUTED && rules_->needs_listeners()) {
+    // It may have kept its sockets.
+    processes_due_ |= !know_process(event.tgid) || listened > 0;
+  }
+}
+
+bool Discovery::know_process(std::uint32_t tgid) {
+  // The kernel tells more than /proc, in a look at all processes, and may number them otherwise.
+  const bool listed = process_lister(object_) != nullptr;
+  std::error_code error;
+  if (listed && std::filesystem::read_symlink(paths_.procfs + "/self", error) != std::to_string(world_.own_tgid)) {
+    return false;
+  }
+  for (int ancestors = 0; tgid != 0 && ancestors < kAncestors; ++ancestors) {
+    auto process = read_process(paths_.procfs, tgid);
+    if (!process || !*process) {
+      return process.has_value();
+    }
+    if (listed && (*process)->executable.starts_with('[')) {
+      return false;
+    }
+    const std::uint32_t parent = (*process)->parent;
+    world_.processes.insert_or_assign(tgid, std::move(**process));
+    tgid = world_.processes.contains(parent) ? 0 : parent;
+  }
+  return true;
+}
+
+void Discovery::handle_listener(const target_event& event) {
+  processes_due_ = true;
+  if (event.kind == TACHO_LISTENER_CLOSED) {
+    std::erase_if(world_.listeners, [&event](const Listener& l) { return l.socket == event.socket; });
+  } else if (event.port != 0) {
+    Listener listener{};
+    listener.cgroup = event.cgroup;
+    listener.socket = event.socket;
+    listener.tgid = event.tgid;
+    listener.network = event.network;
+    listener.kind = TACHO_LISTENER_TCP;
+    listener.family = event.family;
+    listener.port = event.port;
+    listener.port_free = event.port_free;
+    world_.listeners.push_back(listener);
+    began_ |= know_process(event.tgid);
+  }
+}
+
+void Discovery::handle_cgroup(const target_event& event) {
+  if (event.path_length <= 1 || event.path_length >= TACHO_EVENT_PATH) {
+    everything_due_ = true;
+    return;
+  }
+  std::string path(event.path, event.path_length - 1);
+  if (!rules_->needs_cgroup_tree() && !is_around_self(path, world_.own_cgroup)) {
+    return;
+  }
+  if (event.kind == TACHO_CGROUP_CREATED) {
+    born_[path] = std::chrono::steady_clock::now();
+    world_.cgroups[std::move(path)] = event.cgroup;
+  } else if (const auto at = world_.cgroups.find(path); at != world_.cgroups.end() && at->second == event.cgroup) {
+    world_.cgroups.erase(at);
+    // Who listened in it is gone.
+    std::erase_if(world_.listeners, [&event](const Listener& l) { return l.cgroup == event.cgroup; });
+  }
+}
+
+}  // namespace tacho::targets
