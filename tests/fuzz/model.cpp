@@ -179,8 +179,7 @@ void Model::read(Connection& c, bool by_server, const Step& step, const Report& 
   }
   if (by_server) {
     read_by_server(c, taken, report);
-  } else if (c.call && c.asked != Content::text && c.asked != Content::data &&
-             c.asked != Content::finished) {
+  } else if (c.call && c.asked != Content::text && c.asked != Content::data && c.asked != Content::finished) {
     c.call.reset();
   } else if (c.call) {
     Expected& expected = numbers(self);
