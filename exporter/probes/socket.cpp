@@ -131,7 +131,6 @@ class SocketProbe final : public Probe {
       counters.calls_overlapped += load(shard.calls_overlapped);
       counters.sampled += load(shard.sampled_turns);
       counters.repeated += load(shard.repeated_turns);
-      counters.one_way += load(shard.oneway);
     });
     counters.requests = metrics::total(activity.duration);
     for_each_dependency(index, [&counters](const dependency& entry) {

@@ -63,6 +63,27 @@ TEST_CASE("a message without a reply is none of the next request's time, and end
   leave(server);
 }
 
+TEST_CASE("one message in sixteen without a reply raises no condition") {
+  constexpr int kAnswered = 15;
+  const Watched where;
+  Child server = server_that(where.directory(), [](const UniqueFd& connection, Line& parent) {
+    receive_once(connection, 13);
+    parent.tell();
+    serve(connection, kAnswered, 100, 100);
+  });
+  const UniqueFd client = connect_to(server);
+  send_once(client, 13);
+  (void)server.hear();
+  std::this_thread::sleep_for(kPause);
+  ask(client, kAnswered, 100, 100);
+  (void)server.hear();
+  CHECK(where.value("tacho_oneway_messages_total") == 1);
+  // Then the sampler has seen all of it, and conditions are judged by what it saw.
+  REQUIRE(shared().wait_for([&] { return where.value("tacho_observed_rps") > 0; }));
+  CHECK(where.value("tacho_target_condition", {{"condition", "one_way"}}) == 0);
+  leave(server);
+}
+
 TEST_CASE("messages that stay without a reply are counted one by one") {
   const Watched where;
   Child server = server_that(where.directory(), [](const UniqueFd& connection, Line& parent) {

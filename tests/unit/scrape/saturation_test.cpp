@@ -115,7 +115,7 @@ TEST_CASE("the error is the standard error of the mean of the seconds") {
   std::uint64_t running = 0;
   watch.push({.time_ns = 0, .queue_ns = 0, .running_ns = 0, .cores = 1});
   for (int i = 1; i <= 10; ++i) {
-    running += i % 2 == 0 ? kSecond : 0;
+    running += i % 2 == 0 ? std::uint64_t{kSecond} : 0U;
     watch.push({.time_ns = i * kSecond, .queue_ns = 0, .running_ns = running, .cores = 1});
   }
   CHECK_THAT(ratio(watch), WithinAbs(0.5, 1e-9));
