@@ -119,11 +119,10 @@ TEST_CASE("cgroups that cannot be read for want of descriptors are an error, and
   CHECK(tree.directory("a") != 0);
   CHECK_FALSE(tree.file("a/cgroup.events", "populated 0\nfrozen 0\n").empty());
   CHECK_FALSE(targets::is_inhabited(tree.path(), "/a"));
-  const targets::test::NoDescriptors none;
-  const auto all = targets::walk_cgroups(tree.path());
+  const auto all = targets::test::without_descriptors([&] { return targets::walk_cgroups(tree.path()); });
   REQUIRE_FALSE(all);
   CHECK(all.error().code == EMFILE);
-  CHECK(targets::is_inhabited(tree.path(), "/a"));
+  CHECK(targets::test::without_descriptors([&] { return targets::is_inhabited(tree.path(), "/a"); }));
 }
 
 TEST_CASE("a cgroup is inhabited while a process is in it or below it") {

@@ -149,11 +149,10 @@ TEST_CASE("this process is found in the machine's own /proc") {
 TEST_CASE("processes that cannot be read for want of descriptors are an error, not gone") {
   const TempTree procfs;
   add_process(procfs, 42, "server", 1);
-  const targets::test::NoDescriptors none;
-  const auto one = targets::read_process(procfs.path(), 42);
+  const auto one = targets::test::without_descriptors([&] { return targets::read_process(procfs.path(), 42); });
   REQUIRE_FALSE(one);
   CHECK(one.error().code == EMFILE);
-  const auto all = targets::scan_processes(procfs.path());
+  const auto all = targets::test::without_descriptors([&] { return targets::scan_processes(procfs.path()); });
   REQUIRE_FALSE(all);
   CHECK(all.error().code == EMFILE);
 }
