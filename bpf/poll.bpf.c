@@ -6,123 +6,14 @@
  * be had, sys_enter and sys_exit see every call of the machine and pick these out. What was waiting before
  * the probe or before its target was there is found by walking the tasks.
  */
-#include "lib/accumulate.bpf.h"
-#include "lib/basic.bpf.h"
 #include "lib/loss.bpf.h"
-#include "lib/targets.bpf.h"
-#include "poll.h"
+#include "poll_calls.bpf.h"
+#include "poll_state.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* Numbers of the system calls; where the architecture lacks one, a number that no call can have. */
-#if defined(__TARGET_ARCH_x86)
-enum {
-	NR_POLL = 7,
-	NR_SELECT = 23,
-	NR_EPOLL_WAIT = 232,
-	NR_PSELECT6 = 270,
-	NR_PPOLL = 271,
-	NR_EPOLL_PWAIT = 281
-};
-#elif defined(__TARGET_ARCH_arm64)
-enum {
-	NR_POLL = -1001,
-	NR_SELECT = -1002,
-	NR_EPOLL_WAIT = -1003,
-	NR_PSELECT6 = 72,
-	NR_PPOLL = 73,
-	NR_EPOLL_PWAIT = 22
-};
-#else
-#error "unknown architecture"
-#endif
-enum { NR_EPOLL_PWAIT2 = 441 };
-
 /* A call that begins sooner after it was found under way is that one: its beginning was told late. */
 #define ADOPTION_NS 1000000
-
-struct poll_state {
-	u64 started; /* 0: not waiting */
-	u64 owner;   /* cgroup id or thread group that `target` was found by */
-	struct target_ref target;
-	u32 generation; /* of the look-up maps when it was found */
-	bool owned_by_process;
-	bool nonblocking;
-	bool adopted; /* the wait was found under way */
-	bool counted; /* in poll_shard.threads of `target` */
-};
-
-#ifdef TACHO_BASIC
-/* By thread. Storage of tasks: Linux 5.11. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 32768);
-	__type(key, u32);
-	__type(value, struct poll_state);
-} poll_states SEC(".maps");
-
-static __always_inline struct poll_state *state_of(struct task_struct *task)
-{
-	u32 key = FIELD(task, pid);
-
-	return bpf_map_lookup_elem(&poll_states, &key);
-}
-
-static __always_inline struct poll_state *new_state(struct task_struct *task)
-{
-	struct poll_state none = {};
-	u32 key = FIELD(task, pid);
-
-	bpf_map_update_elem(&poll_states, &key, &none, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&poll_states, &key);
-}
-
-static __always_inline void drop_state(struct task_struct *task)
-{
-	u32 key = FIELD(task, pid);
-
-	bpf_map_delete_elem(&poll_states, &key);
-}
-#else
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct poll_state);
-} poll_states SEC(".maps");
-
-static __always_inline struct poll_state *state_of(struct task_struct *task)
-{
-	return bpf_task_storage_get(&poll_states, task, NULL, 0);
-}
-
-static __always_inline struct poll_state *new_state(struct task_struct *task)
-{
-	return bpf_task_storage_get(&poll_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-}
-
-static __always_inline void drop_state(struct task_struct *task)
-{
-	bpf_task_storage_delete(&poll_states, task);
-}
-#endif
-
-/* By target index; each an array of struct poll_shard, whose shape is set before loading. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(__u32));
-} poll_blocks SEC(".maps");
-
-static __always_inline struct poll_shard *get_shard(const struct target_ref *target, u32 shard)
-{
-	u32 index = target->index;
-	void *block = bpf_map_lookup_elem(&poll_blocks, &index);
-
-	return block ? bpf_map_lookup_elem(block, &shard) : NULL;
-}
 
 static __always_inline void forget_thread(struct poll_state *st)
 {
@@ -272,16 +163,6 @@ static __always_inline void on_exit(long ret)
 	end_wait(st, shard, outcome, bpf_ktime_get_ns());
 }
 
-/* The timeout of a call: an int of milliseconds in a register, or a pointer to a structure of two longs. */
-static __always_inline bool is_zero_pair(const void *user)
-{
-	u64 pair[2] = {};
-
-	if (!user || bpf_probe_read_user(pair, sizeof(pair), user))
-		return false;
-	return !pair[0] && !pair[1];
-}
-
 /* Classic tracepoint of one system call: 8 common bytes, the number, then one long an argument or the result.
  */
 struct syscall_enter {
@@ -317,29 +198,6 @@ POLL_CALL(poll, (int)ctx->args[2] == 0)
 POLL_CALL(ppoll, is_zero_pair((void *)ctx->args[2]))
 POLL_CALL(select, is_zero_pair((void *)ctx->args[4]))
 POLL_CALL(pselect6, is_zero_pair((void *)ctx->args[4]))
-
-static __always_inline bool is_poll_call(long number)
-{
-	return number == NR_EPOLL_WAIT || number == NR_EPOLL_PWAIT || number == NR_EPOLL_PWAIT2 ||
-	       number == NR_POLL || number == NR_PPOLL || number == NR_SELECT || number == NR_PSELECT6;
-}
-
-static __always_inline bool is_nonblocking_call(struct pt_regs *regs, long number)
-{
-	switch (number) {
-	case NR_EPOLL_WAIT:
-	case NR_EPOLL_PWAIT:
-		return (int)PT_REGS_PARM4_CORE_SYSCALL(regs) == 0;
-	case NR_EPOLL_PWAIT2:
-		return is_zero_pair((void *)PT_REGS_PARM4_CORE_SYSCALL(regs));
-	case NR_POLL:
-		return (int)PT_REGS_PARM3_CORE_SYSCALL(regs) == 0;
-	case NR_PPOLL:
-		return is_zero_pair((void *)PT_REGS_PARM3_CORE_SYSCALL(regs));
-	default:
-		return is_zero_pair((void *)PT_REGS_PARM5_CORE_SYSCALL(regs));
-	}
-}
 
 /* The functions behind the calls: no other call pays for them. Their arguments differ between kernels. */
 #define POLL_FUNCTION(function)                                                                              \

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Which sockets listen, and on which ports: a connection whose birth was not seen is a server's there. */
+#pragma once
+
+#include "socket_storage.bpf.h"
+
+static __always_inline struct listening_port port_of(struct sock *sk)
+{
+	struct listening_port key = {
+	    .network = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum),
+	    .port = FIELD(sk, __sk_common.skc_num),
+	};
+
+	return key;
+}
+
+/* Sockets that listen, by address; value: where. An iterator comes upon a socket once a descriptor. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 16384);
+	__type(key, u64);
+	__type(value, struct listening_port);
+} listening_sockets SEC(".maps");
+
+static __always_inline void remove_listener(u64 socket)
+{
+	struct listening_port *found = bpf_map_lookup_elem(&listening_sockets, &socket), port;
+	u32 *count;
+
+	if (!found)
+		return;
+	port = *found;
+	if (bpf_map_delete_elem(&listening_sockets, &socket))
+		return;
+	count = bpf_map_lookup_elem(&listening_ports, &port);
+	if (!count)
+		return;
+	if (*count <= 1)
+		bpf_map_delete_elem(&listening_ports, &port);
+	else
+		__sync_fetch_and_add(count, -1);
+}
+
+static __always_inline void add_listener(u64 socket, const struct listening_port *port)
+{
+	struct listening_port *known = bpf_map_lookup_elem(&listening_sockets, &socket);
+	u32 *count, one = 1;
+
+	if (known && known->network == port->network && known->port == port->port)
+		return;
+	/* The address of one that was closed unseen. */
+	if (known)
+		remove_listener(socket);
+	if (bpf_map_update_elem(&listening_sockets, &socket, port, BPF_NOEXIST))
+		return;
+	count = bpf_map_lookup_elem(&listening_ports, port);
+	if (count)
+		__sync_fetch_and_add(count, 1);
+	else if (bpf_map_update_elem(&listening_ports, port, &one, BPF_ANY))
+		count_loss(TACHO_LOST_MAP_FULL);
+}
+
+/* A socket that listens. Without bind(2) it has no port yet when its state changes; iterators find it later.
+ */
+static __always_inline void note_listener(struct sock *sk)
+{
+	struct listening_port key = port_of(sk);
+
+	if (key.port)
+		add_listener((u64)sk, &key);
+}

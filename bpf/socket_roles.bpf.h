@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Whether a socket serves or calls, and what is followed of it. */
+#pragma once
+
+#include "socket_listeners.bpf.h"
+#include "socket_turns.bpf.h"
+
+/* Below the ephemeral ports (net.ipv4.ip_local_port_range): a datagram socket here was bound on purpose. */
+#define FIRST_EPHEMERAL_PORT 32768
+
+static __always_inline bool port_is_wanted(const struct target_ref *target, u16 port)
+{
+	u32 index = target->index;
+	struct target_settings *settings = bpf_map_lookup_elem(&target_settings, &index);
+	u32 count;
+
+	if (!settings || !settings->ports_count)
+		return true;
+	count = settings->ports_count;
+	for (u32 i = 0; i < TACHO_PORTS_PER_TARGET && i < count; i++)
+		if (settings->ports[i] == port)
+			return true;
+	return false;
+}
+
+/* How a connection of the target is found to be HTTP/2: enum http2_follow at its beginning. */
+static __always_inline u8 http2_wish(const struct target_ref *target)
+{
+	u32 index = target->index;
+	struct target_settings *settings = bpf_map_lookup_elem(&target_settings, &index);
+
+	if (!settings || settings->http2 == TACHO_HTTP2_NEVER || !can_follow_http2())
+		return HTTP2_OFF;
+	return settings->http2 == TACHO_HTTP2_ALWAYS ? HTTP2_TRY : HTTP2_AUTO;
+}
+
+/* In place of a direction: what the first operation is remains to be seen. */
+enum {
+	OLDER_THAN_US = TACHO_DIRECTIONS, /* there have been others */
+	DATA_FIRST, /* data came before one; an answer may overtake the hook of the send */
+};
+
+/* Ports on which datagrams are served: a connected socket there is one of a server's for a client (DTLS). */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct listening_port);
+	__type(value, u32);
+} datagram_ports SEC(".maps");
+
+static __always_inline bool serves_beside(struct sock *sk)
+{
+	struct listening_port key = port_of(sk);
+
+	return bpf_map_lookup_elem(&datagram_ports, &key);
+}
+
+/*
+ * A datagram socket without a peer of its own serves some and calls others. A connected one serves if it
+ * receives before it sends; but if it is older than we are, and what it sent before was not seen, its ports
+ * say what it is.
+ */
+static __always_inline u8 datagram_role(struct sock *sk, u32 direction, bool older)
+{
+	u16 peer = bpf_ntohs(FIELD(sk, __sk_common.skc_dport));
+
+	if (!peer)
+		return TACHO_ROLE_DATAGRAM;
+	if (direction == TACHO_SEND)
+		return serves_beside(sk) ? TACHO_ROLE_DATAGRAM : TACHO_ROLE_DATAGRAM_CLIENT;
+	if (direction != TACHO_RECEIVE)
+		return TACHO_ROLE_NONE;
+	if (older && FIELD(sk, __sk_common.skc_num) >= FIRST_EPHEMERAL_PORT && peer < FIRST_EPHEMERAL_PORT &&
+	    !serves_beside(sk))
+		return TACHO_ROLE_DATAGRAM_CLIENT;
+	return TACHO_ROLE_DATAGRAM;
+}
+
+static __always_inline bool may_serve_datagrams(struct sock *sk, const struct socket_state *st)
+{
+	return st->role == TACHO_ROLE_DATAGRAM || st->role == TACHO_ROLE_DATAGRAM_SERVER ||
+	       (st->role == TACHO_ROLE_NONE && is_datagram(sk));
+}
+
+/* How many sockets share the name: a listening one and the ends that were accepted from it. */
+static __always_inline int name_users(const struct unix_sock *self)
+{
+	return BPF_CORE_READ(self, addr, refcnt.refs.counter);
+}
+
+/*
+ * The accepted end of a unix connection has the listening socket's name, and shares it; the other end has
+ * none, or one of its own. Once nobody listens any more, one that is left of two named ends counts as the
+ * server's.
+ */
+static __always_inline u8 unix_role(struct sock *sk, u32 direction)
+{
+	struct unix_sock *self = (struct unix_sock *)sk;
+	struct unix_sock *other = (struct unix_sock *)BPF_CORE_READ(self, peer);
+	bool named = BPF_CORE_READ(self, addr);
+	bool other_named = other && BPF_CORE_READ(other, addr);
+
+	if (is_datagram(sk)) {
+		if (direction == TACHO_SEND)
+			return TACHO_ROLE_DATAGRAM_CLIENT;
+		if (!named)
+			return TACHO_ROLE_OTHER;
+		return direction == TACHO_RECEIVE || direction == OLDER_THAN_US ? TACHO_ROLE_DATAGRAM_SERVER
+										: TACHO_ROLE_NONE;
+	}
+	if (FIELD(sk, sk_type) != SOCK_STREAM && FIELD(sk, sk_type) != SOCK_SEQPACKET)
+		return TACHO_ROLE_OTHER;
+	if (FIELD(sk, __sk_common.skc_state) == TCP_LISTEN)
+		return TACHO_ROLE_LISTENER;
+	if (!named)
+		return other_named ? TACHO_ROLE_CLIENT : TACHO_ROLE_OTHER;
+	if (other_named && name_users(self) == 1 && name_users(other) > 1)
+		return TACHO_ROLE_CLIENT;
+	return TACHO_ROLE_SERVER;
+}
+
+/* The role of a socket whose birth was not seen. */
+static __always_inline u8 guess_role(struct sock *sk, u32 direction)
+{
+	struct listening_port key;
+
+	if (is_unix(sk))
+		return unix_role(sk, direction);
+	if (is_udp(sk))
+		return datagram_role(sk, direction, direction == OLDER_THAN_US);
+	if (!is_tcp(sk) && !is_mptcp(sk))
+		return TACHO_ROLE_OTHER;
+	if (FIELD(sk, __sk_common.skc_state) == TCP_LISTEN)
+		return TACHO_ROLE_LISTENER;
+	key = port_of(sk);
+	return bpf_map_lookup_elem(&listening_ports, &key) ? TACHO_ROLE_SERVER : TACHO_ROLE_CLIENT;
+}
+
+static __always_inline void connect_connection(struct sock *sk, struct socket_state *st)
+{
+	struct tcp_sock *tp = tcp_sock_of(sk);
+
+	/* Everything sent so far is answered. */
+	st->write_seq = tp ? FIELD(tp, write_seq) : 0;
+	st->peer = find_peer_slot(&st->target, sk, NULL);
+}
+
+/* The storage is a copy of the listening socket's. */
+static __always_inline void accept_connection(struct sock *sk, struct socket_state *st)
+{
+	st->role = TACHO_ROLE_SERVER;
+	st->established = bpf_ktime_get_ns();
+	st->http2 = http2_wish(&st->target);
+	begin_arrivals(st, tcp_sock_of(sk));
+	if (!port_is_wanted(&st->target, FIELD(sk, __sk_common.skc_num)))
+		st->role = TACHO_ROLE_IGNORED;
+}
+
+/*
+ * A connection's socket begins as a copy of the listening one. If it still is one, its state changes were
+ * kept from us, or it does something before it is established (TCP Fast Open).
+ */
+static __always_inline bool repair_role(struct sock *sk, struct socket_state *st)
+{
+	if (FIELD(sk, __sk_common.skc_state) == TCP_LISTEN || is_unix(sk) || is_subflow(sk))
+		return false;
+	accept_connection(sk, st);
+	count_opened(st);
+	return true;
+}
+
+static __always_inline void take_role(struct sock *sk, struct socket_state *st, u8 role)
+{
+	st->role = role;
+	st->close_unseen = is_unix(sk);
+	st->http2 = role == TACHO_ROLE_SERVER ? http2_wish(&st->target) : HTTP2_OFF;
+	if (role == TACHO_ROLE_SERVER && !is_unix(sk) &&
+	    !port_is_wanted(&st->target, FIELD(sk, __sk_common.skc_num)))
+		st->role = TACHO_ROLE_IGNORED;
+}
+
+/* The role of a datagram socket is known: it does something for the first time. */
+static __always_inline void decide_role(struct sock *sk, struct socket_state *st, u32 direction)
+{
+	take_role(sk, st,
+		  is_udp(sk) ? datagram_role(sk, direction, st->datagrams & DATAGRAM_OLDER)
+			     : unix_role(sk, direction));
+	if (st->role == TACHO_ROLE_DATAGRAM_CLIENT)
+		connect_connection(sk, st);
+}

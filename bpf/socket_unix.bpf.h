@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * The accepted ends of unix connections to watched servers, until their first data comes. By address of the
+ * socket, which says nothing once it is freed: the name, shared with the listening socket, must agree.
+ */
+#pragma once
+
+#include "socket_roles.bpf.h"
+
+struct unix_connection {
+	struct socket_state state;
+	u64 name;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, u64);
+	__type(value, struct unix_connection);
+} unix_connections SEC(".maps");
+
+/* What an entry begins as: too large for the stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct unix_connection);
+} no_unix_connection SEC(".maps");
+
+static __always_inline u64 unix_name(struct sock *sk)
+{
+	return (u64)BPF_CORE_READ((struct unix_sock *)sk, addr);
+}
+
+/* A client has connected to a listening unix socket: the new end waits at the end of its queue. */
+static __always_inline void expect_unix_connection(struct sock *listener, const struct socket_state *from)
+{
+	struct unix_connection *connection;
+	u32 zero = 0;
+	u64 key;
+
+	if (!FIELD(listener, sk_receive_queue.qlen))
+		return;
+	key = (u64)BPF_CORE_READ(listener, sk_receive_queue.prev, sk);
+	connection = bpf_map_lookup_elem(&no_unix_connection, &zero);
+	if (connection)
+		bpf_map_update_elem(&unix_connections, &key, connection, BPF_ANY);
+	connection = bpf_map_lookup_elem(&unix_connections, &key);
+	if (!connection) {
+		count_loss(TACHO_LOST_MAP_FULL);
+		return;
+	}
+	connection->state.owner = from->owner;
+	connection->state.generation = from->generation;
+	connection->state.owned_by_process = from->owned_by_process;
+	connection->state.target = from->target;
+	connection->state.role = TACHO_ROLE_SERVER;
+	connection->state.close_unseen = true;
+	connection->state.http2 = http2_wish(&from->target);
+	connection->state.established = bpf_ktime_get_ns();
+	connection->name = unix_name(listener);
+}
+
+/* What was expected of the accepted end of a unix connection becomes its state. */
+static __always_inline struct socket_state *take_unix_connection(struct sock *sk)
+{
+	struct unix_connection *connection;
+	struct socket_state *st;
+	u64 key = (u64)sk;
+	u64 name = unix_name(sk);
+
+	if (!name)
+		return NULL;
+	connection = bpf_map_lookup_elem(&unix_connections, &key);
+	if (!connection)
+		return NULL;
+	st = connection->name == name ? make_state(sk, &connection->state) : NULL;
+	bpf_map_delete_elem(&unix_connections, &key);
+	return st;
+}
