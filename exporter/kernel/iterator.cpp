@@ -43,7 +43,10 @@ Result<void> run_iterator(const bpf_program* program, const Sink& sink) {
 Result<void> run_map_iterator(const bpf_program* program, int map) {
   bpf_iter_link_info over{};
   over.map.map_fd = static_cast<__u32>(map);
-  LIBBPF_OPTS(bpf_link_create_opts, options, .iter_info = &over, .iter_info_len = sizeof(over));
+  bpf_link_create_opts options{};
+  options.sz = sizeof(options);
+  options.iter_info = &over;
+  options.iter_info_len = sizeof(over);
   return run(program, &options, [](std::span<const std::byte>) {});
 }
 

@@ -88,7 +88,7 @@ std::size_t count(const CpuSet& cpus) {
 }
 
 std::size_t usable_cpus(std::size_t allowed, std::size_t online) {
-  constexpr std::size_t kAll = TACHO_AFFINITY_WORDS * 64;
+  constexpr std::size_t kAll = std::size_t{TACHO_AFFINITY_WORDS} * 64;
   return allowed == 0 || allowed == kAll ? online : std::min(allowed, online);
 }
 

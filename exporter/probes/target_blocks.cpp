@@ -38,6 +38,7 @@ Result<void> TargetBlocks::flush() {
     nobody_ = std::move(*created);
   }
   std::vector<std::pair<std::uint32_t, int>> entries;
+  entries.reserve(removed_.size() + added_.size());
   for (const std::uint32_t index : removed_) {
     entries.emplace_back(index, nobody_.get());
   }

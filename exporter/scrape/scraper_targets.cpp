@@ -80,6 +80,7 @@ Result<void> Scraper::targets_changed() {
   }
   // The kernel lets each of them wait for the same thing.
   std::vector<std::future<Result<void>>> waiting;
+  waiting.reserve(probes_.size());
   for (const auto& probe : probes_) {
     waiting.push_back(std::async(std::launch::async, [&probe] { return probe->flush(); }));
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 #include <string_view>
 #include <utility>
 
@@ -19,11 +20,8 @@ std::vector<const CgroupIdentity*> ContainerNames::owners_of_ids(const std::vect
       at->second = &container;
     }
   }
-  std::vector<const CgroupIdentity*> all;
-  for (const auto& [id, container] : owner) {
-    all.push_back(container);
-  }
-  return all;
+  const auto all = owner | std::views::values;
+  return {all.begin(), all.end()};
 }
 
 void ContainerNames::read_kubelet(const std::vector<const CgroupIdentity*>& owners) {

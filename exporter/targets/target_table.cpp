@@ -215,16 +215,15 @@ TargetTable::Changes TargetTable::add_waiting(Time now, TargetObserver& observer
   for (; most > 0 && !waiting_.empty(); --most) {
     DesiredTarget desired = std::move(waiting_.front());
     waiting_.pop_front();
-    if (!desired.owner.empty() && shares_[desired.owner] >= largest_share()) {
-      put_into_other(std::move(desired), changes, observer);
-    } else if (auto* const slot = free_slot(now, observer); slot != nullptr) {
+    const bool has_its_share = !desired.owner.empty() && shares_[desired.owner] >= largest_share();
+    if (auto* const slot = has_its_share ? nullptr : free_slot(now, observer); slot != nullptr) {
       add(*slot, std::move(desired), changes, observer);
-    } else if (has_ended_ones()) {
+    } else if (!has_its_share && has_ended_ones()) {
       changes.postponed = true;
       if (overflowed_before_.contains(desired.labels)) {
         put_into_other(std::move(desired), changes, observer);
       }
-    } else if (Target* const weaker = weaker_than(desired, observer); weaker != nullptr) {
+    } else if (Target* const weaker = has_its_share ? nullptr : weaker_than(desired, observer); weaker != nullptr) {
       vacate(*weaker, now, changes, observer);
       ++shares_[desired.owner];
       successors_.emplace(weaker->ref.index, std::move(desired));

@@ -35,7 +35,7 @@ bool may_have_body(int status) {
   return status >= 200 && status != 204 && status != 304;
 }
 
-Rendered finish(const Response& response, Headers more, std::shared_ptr<const Pieces> body,
+Rendered finish(const Response& response, const Headers& more, std::shared_ptr<const Pieces> body,
                 const RenderOptions& options) {
   Headers headers{{"Date", http_date(options.now)},
                   {"Content-Type", response.content_type.empty() ? "application/octet-stream" : response.content_type},
@@ -111,7 +111,7 @@ Rendered render(Response response, const RenderOptions& options) {
   }
   auto body = std::make_shared<Pieces>();
   body->push_back(std::move(response.body));
-  return finish(response, std::move(more), std::move(body), options);
+  return finish(response, more, std::move(body), options);
 }
 
 Rendered render(const Page& page, const RenderOptions& options) {
@@ -120,8 +120,8 @@ Rendered render(const Page& page, const RenderOptions& options) {
   if (zipped) {
     more.emplace_back("Content-Encoding", "gzip");
   }
-  return finish({.content_type = page.content_type, .headers = {}, .body = {}}, std::move(more),
-                zipped ? page.zipped : page.plain, options);
+  return finish({.content_type = page.content_type, .headers = {}, .body = {}}, more, zipped ? page.zipped : page.plain,
+                options);
 }
 
 }  // namespace tacho::web

@@ -112,7 +112,7 @@ void Gate::start_handler(Exchange& exchange) {
   handlers_->start([this, id = exchange.id, route = exchange.route, request = exchange.request,
                     options = exchange.options]() -> Workers::Finish {
     auto [rendered, good] = guarded([&] { return Site::call(*route, request); }, options);
-    return [this, id, rendered = std::move(rendered), good] { finish(id, rendered, good); };
+    return [this, id, page = std::move(rendered), good] { finish(id, page, good); };
   });
 }
 

@@ -42,7 +42,7 @@ class Sidecar {
           for (std::uint64_t word = parent.hear(); word != 0; word = parent.hear()) {
             const Labels target{{"cgroup", paths.at(word / 2 - 1)}};
             const bool wanted = word % 2 == 1;
-            const auto watched = [&] { return tacho.page().count("tacho_requests_total", target) > 0; };
+            const auto watched = [&] { return tacho.watches(target); };
             (void)tacho.wait_for([&] { return watched() == wanted; });
             parent.tell(watched() ? static_cast<std::uint64_t>(tacho.page().value("tacho_requests_total", target))
                                   : kNobody);
