@@ -4,6 +4,10 @@
 # trixie's source package is built instead: found in TACHO_DOWNLOAD_CACHE or brought there by fetch-debian,
 # checked against the hashes below, patched with debian/patches and with what exporter/web/request_head.cpp needs.
 #
+# Debian's pool keeps the current version only. When trixie has a newer one and the pinned one is nowhere any more, that
+# newer one is built, which is there for its fixes: apt takes it from trixie's signed index, parse.patch has to apply,
+# and the tests judge what comes out. CMake says so, and so does the program's bill of materials; the pin wants to follow.
+#
 #   TACHO_CIVETWEB_SOURCE_DIR  an unpacked civetweb that has Debian's patches already; nothing is downloaded
 #   TACHO_DOWNLOAD_CACHE       where the archives are kept; survives a clean build, so that the next works offline
 
@@ -36,6 +40,23 @@ function(civetweb_apply_patch tree patch)
   endif()
 endfunction()
 
+# Downloads trixie's current version, whatever it is; sets the names of its archives for the caller.
+macro(civetweb_obtain_current why)
+  execute_process(COMMAND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/fetch-debian --source civetweb trixie ${TACHO_DOWNLOAD_CACHE}
+                  RESULT_VARIABLE failed OUTPUT_VARIABLE archives ERROR_VARIABLE output)
+  if(failed)
+    message(FATAL_ERROR "civetweb: could not obtain the source:\n${why}${output}"
+                        "Or set TACHO_CIVETWEB_SOURCE_DIR to a patched civetweb source tree.")
+  endif()
+  string(REGEX MATCH "civetweb_[^\n]*\\.orig\\.tar\\.[a-z0-9]+" civetweb_orig "${archives}")
+  string(REGEX MATCH "civetweb_[^\n]*\\.debian\\.tar\\.[a-z0-9]+" civetweb_debian "${archives}")
+  if(NOT civetweb_orig OR NOT civetweb_debian)
+    message(FATAL_ERROR "civetweb: trixie's source has other archives than expected:\n${archives}")
+  endif()
+  message(WARNING "civetweb: ${civetweb_version} is not to be had any more, ${civetweb_debian} is built in its place: "
+                  "run the tests, and pin it in exporter/cmake/Civetweb.cmake")
+endmacro()
+
 # Downloads what the cache lacks. A wrong archive in the cache is fetched again once, then it is an error.
 function(civetweb_obtain)
   set(missing)
@@ -58,8 +79,8 @@ function(civetweb_obtain)
                             ${TACHO_DOWNLOAD_CACHE} ${missing}
                     RESULT_VARIABLE failed ERROR_VARIABLE output)
     if(failed)
-      message(FATAL_ERROR "civetweb: could not obtain the source:\n${output}"
-                          "Or set TACHO_CIVETWEB_SOURCE_DIR to a patched civetweb source tree.")
+      civetweb_obtain_current("${output}")
+      return(PROPAGATE civetweb_orig civetweb_debian)
     endif()
   endif()
   foreach(archive IN ITEMS orig debian)
@@ -100,6 +121,7 @@ file(SHA256 ${CMAKE_CURRENT_LIST_DIR}/civetweb/parse.patch civetweb_key)
 string(SHA256 civetweb_key "${civetweb_key} ${civetweb_debian_sha256} ${TACHO_CIVETWEB_SOURCE_DIR}")
 string(SUBSTRING ${civetweb_key} 0 12 civetweb_key)
 set(civetweb_tree ${PROJECT_BINARY_DIR}/civetweb-${civetweb_key})
+set(TACHO_CIVETWEB_TREE ${civetweb_tree} CACHE INTERNAL "For deploy/package/inventory")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/civetweb/parse.patch)
 if(TACHO_CIVETWEB_SOURCE_DIR AND NOT EXISTS ${TACHO_CIVETWEB_SOURCE_DIR}/src/civetweb.c)
   message(FATAL_ERROR "TACHO_CIVETWEB_SOURCE_DIR: ${TACHO_CIVETWEB_SOURCE_DIR}/src/civetweb.c does not exist")
@@ -117,5 +139,7 @@ target_compile_definitions(civetweb
           MG_EXTERNAL_FUNCTION_log_access MG_EXTERNAL_FUNCTION_mg_cry_internal_impl
           SOCKET_TIMEOUT_QUANTUM=100)  # ms between two looks at the stop flag; bounds how long a stop takes
 target_include_directories(civetweb PRIVATE ${CMAKE_CURRENT_LIST_DIR}/civetweb)
-target_compile_options(civetweb PRIVATE -w)
+# Of its 20 000 lines only the parser of request heads is called: the linker leaves the rest out.
+target_compile_options(civetweb PRIVATE -w -ffunction-sections -fdata-sections)
+target_link_options(civetweb INTERFACE -Wl,--gc-sections)
 target_link_libraries(civetweb PRIVATE OpenSSL::SSL OpenSSL::Crypto Threads::Threads ${CMAKE_DL_LIBS})
