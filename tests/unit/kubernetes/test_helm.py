@@ -15,6 +15,7 @@ SAME = {
     "overlays/prometheus-operator": OPERATOR,
     "overlays/annotations": {"scrapeAnnotations": True},
     "overlays/restricted-node": {"restrictedNode": True},
+    "overlays/localhost-seccomp": {"localhostSeccomp": True},
     "examples/combined": {**OPERATOR, "restrictedNode": True, "image": {"repository": "registry.example.org/tacho"}},
 }
 

@@ -13,9 +13,11 @@ from support.paths import REPOSITORY, TACHO, require
 from support.process import run
 
 HOST_PATHS = {"/sys/fs/cgroup", "/sys/kernel/tracing", "/var/log/containers"}
-NODE_COMPONENTS = ["prometheus-operator", "annotations", "restricted-node"]
+NODE_COMPONENTS = ["prometheus-operator", "annotations", "restricted-node", "localhost-seccomp"]
 NODE_OVERLAYS = ["base", *(f"overlays/{component}" for component in NODE_COMPONENTS), "examples/combined"]
 RESTRICTED = {"overlays/restricted-node", "examples/combined"}
+RUNTIME_DEFAULT = {"type": "RuntimeDefault"}
+LOCALHOST = {"type": "Localhost", "localhostProfile": "tacho.json"}
 SIDECAR = "examples/sidecar"
 WORKLOADS = {"Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob"}
 CLUSTER_WIDE = {"Namespace", "PriorityClass"}
@@ -55,7 +57,7 @@ def tacho_of(pod: dict) -> dict:
     return container
 
 
-def violations(pod: dict, host_paths: set[str], host_processes: bool = False) -> list[str]:
+def violations(pod: dict, host_paths: set[str], host_processes: bool = False, seccomp=RUNTIME_DEFAULT) -> list[str]:
     """What is more than tacho needs, or less than a container should say."""
     container = tacho_of(pod)
     security = container["securityContext"]
@@ -69,8 +71,7 @@ def violations(pod: dict, host_paths: set[str], host_processes: bool = False) ->
     capabilities = security.get("capabilities", {})
     if capabilities.get("drop") != ["ALL"] or set(capabilities.get("add", [])) != {"BPF", "PERFMON"}:
         found.append("capabilities")
-    seccomp = {**pod.get("securityContext", {}), **security}.get("seccompProfile", {}).get("type")
-    if seccomp != "RuntimeDefault":
+    if {**pod.get("securityContext", {}), **security}.get("seccompProfile") != seccomp:
         found.append("seccomp")
     if "hostPort" in str(container.get("ports")):
         found.append("hostPort")
@@ -94,7 +95,8 @@ def test_node_pod_has_what_it_needs_and_no_more(name):
     pod = pod_of(name)
     restricted = name in RESTRICTED
     expected = HOST_PATHS - ({"/sys/kernel/tracing"} if restricted else set())
-    assert violations(pod, expected, host_processes=not restricted) == []
+    seccomp = LOCALHOST if name == "overlays/localhost-seccomp" else RUNTIME_DEFAULT
+    assert violations(pod, expected, host_processes=not restricted, seccomp=seccomp) == []
     assert pod["automountServiceAccountToken"] is False and pod["serviceAccountName"] == "tacho"
     assert pod["tolerations"] == [{"operator": "Exists"}]
 
@@ -148,6 +150,9 @@ def test_components_combine(tmp_path, number):
     assert tacho_of(template["spec"])["image"] == "registry.example.org/tacho:1"
     assert template["spec"]["hostPID"] == ("restricted-node" not in chosen)
     assert ("prometheus.io/scrape" in template["metadata"]["annotations"]) == ("annotations" in chosen)
+    assert template["spec"]["securityContext"]["seccompProfile"] == (
+        LOCALHOST if "localhost-seccomp" in chosen else RUNTIME_DEFAULT
+    )
     assert ("PodMonitor" in {thing["kind"] for thing in objects}) == ("prometheus-operator" in chosen)
     assert all(thing["metadata"].get("namespace") == "tacho" for thing in objects if thing["kind"] not in CLUSTER_WIDE)
 
@@ -311,3 +316,16 @@ def test_names_of_a_sidecars_containers_are_joined_as_the_component_says(tmp_pat
 
 def test_every_kustomization_is_tested():
     assert set(kustomize.kustomizations()) == {*NODE_OVERLAYS, SIDECAR, "autoscaling/hpa", "autoscaling/keda"}
+
+
+def test_only_prometheus_reaches_the_port_and_tacho_nobody():
+    policy = kustomize.one(objects_of("base"), "NetworkPolicy")["spec"]
+    labels = kustomize.one(objects_of("base"), "DaemonSet")["spec"]["template"]["metadata"]["labels"]
+    assert policy["podSelector"]["matchLabels"].items() <= labels.items()
+    assert set(policy["policyTypes"]) == {"Ingress", "Egress"} and "egress" not in policy
+    (rule,) = policy["ingress"]
+    (peer,) = rule["from"]  # one peer: namespace and label both, not either
+    assert peer["namespaceSelector"]["matchLabels"] == {"kubernetes.io/metadata.name": "monitoring"}
+    assert peer["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": "prometheus"}
+    (port,) = rule["ports"]
+    assert port["port"] in {port["name"] for port in tacho_of(pod_of("base"))["ports"]}
