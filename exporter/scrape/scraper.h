@@ -96,9 +96,9 @@ class Scraper final : public targets::TargetObserver {
     explicit Runtime(std::chrono::nanoseconds length) : window(length), conditions(length), saturation(length) {}
   };
 
-  /// Whether there is a target that shows: one that rests is only kept up to date.
+  /// Whether there is a target that shows: one that rests is only kept up to date, a new one waits for the kernel.
   static bool shows(const std::unique_ptr<Runtime>& runtime) {
-    return runtime && runtime->target->state != targets::Target::State::resting;
+    return runtime && runtime->target->counts && runtime->target->state != targets::Target::State::resting;
   }
   /// Whether there is something to judge: of a target that has ended only the counters' last values matter.
   static bool is_judged(const std::unique_ptr<Runtime>& runtime) {

@@ -99,7 +99,7 @@ void Discovery::apply(std::vector<DesiredTarget> wanted, Time now) {
     if (auto done = observer_.targets_changed(); !done) {
       changes.failures.push_back(done.error().message);
     }
-    for (const Target* target : table_.targets()) {
+    for (const Target* target : table_.all()) {
       maps_.set_target(target->ref, target->wanted.settings);
     }
     const auto processes = table_.processes();
@@ -111,6 +111,7 @@ void Discovery::apply(std::vector<DesiredTarget> wanted, Time now) {
     failures.insert(failures.end(), changes.failures.begin(), changes.failures.end());
     const std::lock_guard lock(mutex_);
     table_.shortfalls().refused += assigned.refused;
+    table_.all_count();
   } while (table_.has_waiting());
   await_comebacks();
   if (looked_ && !processes_due_) {

@@ -265,10 +265,18 @@ std::vector<std::uint32_t> TargetTable::vacant(std::size_t most) const {
   return indices;
 }
 
+void TargetTable::all_count() {
+  for (const auto& slot : slots_) {
+    if (slot) {
+      slot->counts = true;
+    }
+  }
+}
+
 std::vector<const Target*> TargetTable::targets() const {
   std::vector<const Target*> all;
   for (const auto& slot : slots_) {
-    if (slot && slot->state != Target::State::resting) {
+    if (slot && slot->counts && slot->state != Target::State::resting) {
       all.push_back(slot.get());
     }
   }

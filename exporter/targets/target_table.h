@@ -30,6 +30,7 @@ struct Target {
   DesiredTarget wanted;
   State state = State::live;
   Time ended{};
+  bool counts = false;  ///< the kernel knows its members: who sees it may take what it counted for all there was
 };
 
 /// What has to follow when targets come and go: the probes' accumulators.
@@ -80,11 +81,14 @@ class TargetTable {
   /// rested too long, or are too many. @return whether any was freed
   bool release_ended(Time seen, Time now, TargetObserver& observer);
 
-  /// Live and ended targets, `other` first if it is in use. Those that rest are left out.
+  /// The kernel has been told whose members the targets are that were added.
+  void all_count();
+
+  /// Live and ended targets that count, `other` first if it is in use. Those that rest are left out.
   [[nodiscard]] std::vector<const Target*> targets() const;
   /// The first indices that no target has.
   [[nodiscard]] std::vector<std::uint32_t> vacant(std::size_t most) const;
-  /// Those that rest, too.
+  /// Those that rest, and those that do not count yet, too.
   [[nodiscard]] std::vector<const Target*> all() const;
   [[nodiscard]] std::size_t live() const;
 

@@ -31,6 +31,7 @@ WINDOW = 15  # seconds of load at least
 CONDITIONAL = {
     "tacho / Overview: variable namespace": "there is no Kubernetes here",
     "tacho / Target: variable pod": "there is no Kubernetes here",
+    "tacho / Target: variable container": "there are no containers here",
 }
 # Alerts that have nothing to say about this scene. The other two must: the server is saturated, and queues.
 SILENT = {
@@ -91,7 +92,7 @@ class Scene:
         """What Grafana would put for the variables: regular expressions inside of strings."""
         instance = re.escape(self.instance).replace("\\", "\\\\")
         return {
-            "job": "tacho", "instance": instance, "namespace": ".*", "pod": ".*", "target": selected,
+            "job": "tacho", "instance": instance, "namespace": ".*", "pod": ".*", "container": ".*", "target": selected,
             # The whole run, which is what the client's numbers are about.
             "compare": "2s", "__rate_interval": f"{(self.at - self.started) * 1000:.0f}ms",
         }  # fmt: skip

@@ -15,6 +15,9 @@ from support.servers import ExactServer, Nginx
 from support.tacho import Tacho, target
 from support.waiting import wait_until
 
+# The load of the fixture goes on until after the test.
+pytestmark = pytest.mark.leaves_open
+
 RATE = 1000  # requests a second of the load
 
 FIRST_ROW = "document.querySelector('#table tbody tr')"

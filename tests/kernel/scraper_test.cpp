@@ -94,7 +94,9 @@ struct Stage {
     for (const char* name : names) {
       wanted.push_back({name, {{"target", name}}, {}, {}, {}, {}});
     }
-    return table.apply(std::move(wanted), now, *scraper);
+    auto changes = table.apply(std::move(wanted), now, *scraper);
+    table.all_count();
+    return changes;
   }
 
   Page page() { return Page(scraper->scrape(metrics::Format::prometheus_text)); }

@@ -40,6 +40,7 @@ tacho::targets::TargetTable one_target() {
   wanted.container = {"", "", "web", "nginx:1.27", "shop", "front"};
   wanted.node = "node-1";
   table.apply({wanted}, {}, observer);
+  table.all_count();
   return table;
 }
 
@@ -143,6 +144,7 @@ TEST_CASE("a target that is told apart by its cgroup has that label once") {
   tacho::targets::DesiredTarget wanted{"job", {{"target", "job"}, {"cgroup", "/jobs/a"}}, {7}, {}, {}, {}};
   wanted.identity = tacho::targets::identify("/jobs/a");
   table.apply({wanted}, {}, observer);
+  table.all_count();
   const auto all = target_metrics(table);
   const auto& labels = family(all, "tacho_target_info").metric[0].label;
   CHECK(std::ranges::count(labels, "cgroup", &prometheus::ClientMetric::Label::name) == 1);

@@ -45,7 +45,10 @@ inline DesiredTarget wanted(const std::string& name, std::uint64_t cgroup) {
 /// "name#index", an ended one in brackets.
 inline std::vector<std::string> brief(const TargetTable& table) {
   std::vector<std::string> lines;
-  for (const Target* target : table.targets()) {
+  for (const Target* target : table.all()) {
+    if (target->state == Target::State::resting) {
+      continue;
+    }
     const std::string text = target->wanted.name + "#" + std::to_string(target->ref.index);
     lines.push_back(target->state == Target::State::live ? text : "(" + text + ")");
   }

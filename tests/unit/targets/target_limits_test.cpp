@@ -14,6 +14,7 @@ TEST_CASE("targets beyond the limit go into one other and are counted once") {
   Recorder recorder;
   const auto three = [] { return std::vector{wanted("a", 10), wanted("b", 20), wanted("c", 30), wanted("d", 40)}; };
   table.apply(three(), at(0), recorder);
+  table.all_count();
   CHECK(brief(table) == Lines{"other#0", "a#1", "b#2"});
   CHECK(table.overflowed() == 2);
   CHECK(table.targets()[0]->wanted.labels == tacho::targets::Labels{{"target", "other"}});

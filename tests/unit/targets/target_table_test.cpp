@@ -21,7 +21,7 @@ TEST_CASE("targets get dense indices from 1 and an epoch above 0") {
   CHECK(table.live() == 2);
   CHECK(brief(table) == Lines{"a#1", "b#2"});
   CHECK(recorder.events == Lines{"+a", "+b"});
-  for (const Target* target : table.targets()) {
+  for (const Target* target : table.all()) {
     CHECK(target->ref.epoch > 0);
   }
   CHECK(table.cgroups().at(20).index == 2);
@@ -37,7 +37,7 @@ TEST_CASE("a target that is still wanted stays where it is and takes what is new
   CHECK(changes.added == 0);
   CHECK(changes.ended == 0);
   CHECK(brief(table) == Lines{"a#1", "b#2"});
-  CHECK(table.targets()[1]->wanted.settings.ports == std::vector<std::uint16_t>{80});
+  CHECK(table.all()[1]->wanted.settings.ports == std::vector<std::uint16_t>{80});
   CHECK(table.cgroups().contains(21));
   CHECK_FALSE(table.cgroups().contains(20));
   CHECK(recorder.events == Lines{"+a", "+b"});
@@ -86,12 +86,12 @@ TEST_CASE("a target that comes back under the same labels goes on where it was")
   TargetTable table(4);
   Recorder recorder;
   table.apply({wanted("a", 10)}, at(0), recorder);
-  const auto before = table.targets()[0]->ref;
+  const auto before = table.all()[0]->ref;
   table.apply({}, at(1), recorder);
   const auto changes = table.apply({wanted("a", 11)}, at(2), recorder);
   CHECK(changes.added == 0);
-  CHECK(table.targets()[0]->ref.index == before.index);
-  CHECK(table.targets()[0]->ref.epoch == before.epoch);
+  CHECK(table.all()[0]->ref.index == before.index);
+  CHECK(table.all()[0]->ref.epoch == before.epoch);
   CHECK(brief(table) == Lines{"a#1"});
   CHECK(table.cgroups().contains(11));
   table.release_ended(kSeen, at(3), recorder);
@@ -103,7 +103,7 @@ TEST_CASE("a target that comes back after its last values were scraped goes on w
   TargetTable table(4);
   Recorder recorder;
   table.apply({wanted("a", 10)}, at(0), recorder);
-  const auto before = table.targets()[0]->ref;
+  const auto before = table.all()[0]->ref;
   table.apply({}, at(1), recorder);
   table.release_ended(kSeen, at(2), recorder);
   REQUIRE(brief(table).empty());
@@ -111,7 +111,7 @@ TEST_CASE("a target that comes back after its last values were scraped goes on w
   const auto changes = table.apply({wanted("a", 11)}, at(400), recorder);
   CHECK(changes.added == 0);
   CHECK(brief(table) == Lines{"a#1"});
-  CHECK(table.targets()[0]->ref.epoch == before.epoch);
+  CHECK(table.all()[0]->ref.epoch == before.epoch);
   CHECK(table.cgroups().contains(11));
   table.release_ended(kSeen, at(4'000), recorder);
   CHECK(recorder.events == Lines{"+a"});
@@ -142,9 +142,9 @@ TEST_CASE("an index that is used again has another epoch each time") {
   std::vector<std::uint32_t> epochs;
   for (const char* name : {"a", "b", "a", "c"}) {
     table.apply({wanted(name, 10)}, at(0), recorder);
-    REQUIRE(table.targets().size() == 1);
-    CHECK(table.targets()[0]->ref.index == 1);
-    epochs.push_back(table.targets()[0]->ref.epoch);
+    REQUIRE(table.all().size() == 1);
+    CHECK(table.all()[0]->ref.index == 1);
+    epochs.push_back(table.all()[0]->ref.epoch);
     table.apply({}, at(1), recorder);
     table.release_ended(kSeen, at(1), recorder);
   }
@@ -242,4 +242,18 @@ TEST_CASE("vacant places are those without a target, the lowest first") {
   CHECK(table.vacant(9) == std::vector<std::uint32_t>{3, 4});
   table.apply({wanted("b", 20)}, at(1), recorder);
   CHECK(table.vacant(9) == std::vector<std::uint32_t>{3, 4});  // it rests there
+}
+
+TEST_CASE("a target is there for others once the kernel knows its members") {
+  TargetTable table(4);
+  Recorder recorder;
+  table.apply({wanted("a", 10)}, at(0), recorder);
+  CHECK(table.targets().empty());
+  CHECK(table.all().size() == 1);
+  CHECK(table.cgroups().contains(10));
+  table.all_count();
+  CHECK(table.targets().size() == 1);
+  table.apply({wanted("a", 10), wanted("b", 20)}, at(1), recorder);
+  CHECK(table.targets().size() == 1);
+  CHECK_FALSE(table.all().back()->counts);
 }
