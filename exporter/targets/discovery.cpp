@@ -21,9 +21,14 @@ using namespace std::chrono_literals;
 
 constexpr auto kFullLook = 30s;
 constexpr auto kProblemInterval = 60s;
-/// Walking all processes and files is the expensive part: it may take this share of one CPU.
+/// Walking all processes and files is the expensive part, and so is walking all cgroups, which anybody can cause who
+/// makes some with names too long for an event: each may take this share of one CPU.
 constexpr auto kProcessLookSpacing = 300ms;
 constexpr int kProcessLookShare = 20;
+
+std::chrono::steady_clock::duration spacing_after(std::chrono::steady_clock::duration look) {
+  return std::max<std::chrono::steady_clock::duration>(kProcessLookSpacing, kProcessLookShare * look);
+}
 /// For the kubelet to name a new container.
 constexpr auto kNamesPatience = 10s;
 /// No event tells that a container was renamed.
@@ -92,6 +97,7 @@ Result<void> Discovery::reconfigure(const config::Config& config) {
     maps_.set_process_rules(true);
   }
   everything_due_ = true;
+  next_look_ = {};
   processes_due_ = true;
   next_plan_ = Time::min();
   return {};
@@ -212,9 +218,11 @@ Time Discovery::run(Time now) {
     look_at_drains(now);
   }
   if (now >= next_plan_) {
-    if (everything_due_) {
+    if (everything_due_ && now >= next_look_) {
       look_at_everything();
       next_full_look_ = now + kFullLook;
+      const Time done = std::chrono::steady_clock::now();
+      next_look_ = done + spacing_after(done - now);
     }
     const Time next_process_look = last_process_look_ + process_look_spacing_;
     const bool too_early = processes_due_ && now < next_process_look;
@@ -229,8 +237,10 @@ Time Discovery::run(Time now) {
     if (processes_due_ && !too_early) {
       look_at_processes();
       last_process_look_ = std::chrono::steady_clock::now();
-      process_look_spacing_ = std::max<std::chrono::steady_clock::duration>(
-          kProcessLookSpacing, kProcessLookShare * (last_process_look_ - now));
+      process_look_spacing_ = spacing_after(last_process_look_ - now);
+    }
+    if (everything_due_) {
+      schedule(next_look_);
     }
     replan(now);
     last_plan_ = std::chrono::steady_clock::now();

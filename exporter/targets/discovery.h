@@ -116,6 +116,7 @@ class Discovery {
   std::chrono::steady_clock::duration process_look_spacing_{};
   Time next_plan_ = Time::max();
   Time next_full_look_{};
+  Time next_look_{};  // at everything, not before
   Time last_process_look_{};
   Time next_drain_look_ = Time::max();
 };

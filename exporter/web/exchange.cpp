@@ -113,6 +113,7 @@ bool Gate::take_request(Exchange& exchange) {
   exchange.request = std::move(std::get<Request>(parsed));
   exchange.request.remote = exchange.source.address;
   exchange.request.local = exchange.source.local;
+  exchange.request.encrypted = exchange.stream.tls();
   exchange.request.authenticated = exchange.stream.verified();
   exchange.options = {.head_only = exchange.request.method == "HEAD",
                       .accept_encoding = exchange.request.header("Accept-Encoding"),

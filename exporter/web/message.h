@@ -19,6 +19,7 @@ struct Request {
   std::string remote;  ///< the client's address without port; empty for unix sockets
   std::vector<std::pair<std::string, std::string>> headers;
   bool local = false;          ///< from this machine: over loopback or a unix socket
+  bool encrypted = false;      ///< over TLS: the client has checked by which name it asks
   bool authenticated = false;  ///< a user logged in, or a client's certificate was verified
 
   /// The first header of that name, whatever its case (RFC 9110 §5.1).

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "web/host.h"
 #include "web/render.h"
 
 namespace tacho::web {
@@ -22,6 +23,13 @@ std::string allowed(const Route& route) {
   return list;
 }
 
+/// A page of somebody else's in a browser of this machine: what it knows to ask for is a name that leads here, and it
+/// may read what comes back. Elsewhere there is no telling, and where there are users it does not know them.
+bool is_rebound(const Request& request, const Policy& policy) {
+  return request.local && !request.remote.empty() && !request.encrypted && policy.users.empty() &&
+         !may_be_here(request.header("Host").value_or(""));
+}
+
 }  // namespace
 
 Response error_response(int status) {
@@ -34,6 +42,13 @@ Response error_response(int status) {
 Verdict Site::judge(Request& request, const Policy& policy) {
   if (policy.limiter && !policy.limiter->take(RateLimiter::Clock::now())) {
     return {.response = error_response(429)};
+  }
+  if (is_rebound(request, policy)) {
+    Response response = error_response(421);
+    response.body +=
+        "Over loopback tacho answers to localhost, to addresses and to this machine's name. A proxy sends "
+        "one of them as Host, or logs in as a user of --web.config.file.\n";
+    return {.response = std::move(response)};
   }
   return judge(request, policy, auth_.look(policy.users, request.header("Authorization")));
 }

@@ -20,8 +20,8 @@ class Site {
  public:
   explicit Site(std::vector<Route> routes) : routes_(std::move(routes)) {}
 
-  /// Rate limit, then authentication, then path, then method, then the handler if it is an immediate one. Takes no
-  /// time. Neither a response nor a route: the password has to be checked.
+  /// Rate limit, then the name that it is asked by, then authentication, then path, then method, then the handler if it
+  /// is an immediate one. Takes no time. Neither a response nor a route: the password has to be checked.
   Verdict judge(Request& request, const Policy& policy);
   /// The same where the password has to be checked: takes its time.
   Verdict check_password(Request& request, const Policy& policy);

@@ -29,7 +29,7 @@ class Tacho:
 
     farewell = None  # called with a tacho that ran to the end of a good test, before it ends
 
-    def __init__(self, config: str | dict | None = None, *, port: int = 0, flags=(), prefix=()):
+    def __init__(self, config: str | dict | None = None, *, port: int = 0, flags=(), prefix=(), start_timeout: float = 20):
         self._directory = tempfile.TemporaryDirectory(prefix="tacho-config-")
         self.config_file = pathlib.Path(self._directory.name) / "tacho.yaml"
         arguments = [paths.require(paths.TACHO), f"--web.listen-address=127.0.0.1:{port}", *flags]
@@ -37,7 +37,7 @@ class Tacho:
             self.configure(config)
             arguments.append(f"--config.file={self.config_file}")
         self.process = Process(arguments, prefix=prefix)
-        started = self.process.wait_for_line(r"listening on (127\.0\.0\.1:\d+)", timeout=20)
+        started = self.process.wait_for_line(r"listening on (127\.0\.0\.1:\d+)", timeout=start_timeout)
         self.address = started.group(1)
 
     @property

@@ -1,0 +1,177 @@
+"""What tacho is started with, told and shown by others, who may mean no good: descriptors, pipes, names, servers, requests."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+from support import net, paths
+from support.cgroup import Cgroup
+from support.cpu import cpu_seconds
+from support.process import Process
+from support.tacho import Tacho, target
+from support.waiting import wait_until
+
+
+def address_of_this_machine() -> str | None:
+    """One that is not loopback, over which this machine reaches itself."""
+    shown = json.loads(subprocess.run(["ip", "-json", "-4", "address"], capture_output=True, text=True, check=True).stdout)
+    found = [info["local"] for link in shown for info in link["addr_info"] if not info["local"].startswith("127.")]
+    return found[0] if found else None
+
+
+def reload_from(address: str, tacho: Tacho, **headers: str) -> int:
+    return net.exchange(f"{address}:{tacho.port}", "/-/reload", method="POST", headers=headers)[0]
+
+
+@pytest.mark.parametrize("lifecycle", [False, True], ids=["by default", "--web.enable-lifecycle"])
+def test_reloads_are_for_this_machine_unless_everybody_is_let_in(lifecycle):
+    address = address_of_this_machine()
+    if address is None:
+        pytest.skip("this machine has no address but loopback's")
+    flags = ["--web.listen-address=0.0.0.0:0", *(["--web.enable-lifecycle"] if lifecycle else [])]
+    with Tacho({"targets": []}, flags=flags) as tacho:
+        everywhere = tacho.process.wait_for_line(r"listening on 0\.0\.0\.0:(\d+)")[1]
+        tacho.address = f"127.0.0.1:{everywhere}"
+        assert reload_from("127.0.0.1", tacho) == 200
+        assert reload_from(address, tacho) == (200 if lifecycle else 403)
+        assert reload_from(address, tacho, Origin="http://evil.example") == 403, "a page of a browser may never"
+
+
+def test_one_without_eyes_is_alive_and_not_ready():
+    """It can load what it needs, and attach nothing that sees a request."""
+    with Tacho({"targets": [], "probes": {"socket": {"attach": "kprobe"}}}, start_timeout=90) as tacho:
+        ways = tacho.scrape().all("tacho_probe_attached")
+        if any(value for labels, value in ways if (labels["probe"], labels["hook"]) == ("socket", "send")):
+            pytest.skip("this kernel has kprobes: everything is attached")
+        assert tacho.http("/-/healthy")[0] == 200
+        status, _, reason = tacho.http("/-/ready")
+        assert status == 503 and b"tacho is not ready: " in reason, reason
+
+
+def serves(address: str) -> bool:
+    with contextlib.suppress(OSError):
+        return net.exchange(address, "/-/ready")[0] == 200
+    return False
+
+
+def test_closed_descriptors_are_not_given_to_maps():
+    """What is written to 1 and 2 then goes to nobody, not into a map."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = "127.0.0.1:{}".format(free.getsockname()[1])
+    closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"]
+    with Process([paths.require(paths.TACHO), f"--web.listen-address={address}"], prefix=closed) as process:
+        wait_until(lambda: serves(address), 30, "it serves")
+        opened = [os.readlink(f"/proc/{process.pid}/fd/{number}") for number in range(3)]
+        assert opened == ["/dev/null"] * 3
+
+
+def test_a_pipe_in_place_of_the_configuration_stops_nothing(tmp_path):
+    pipe = tmp_path / "pipe.yaml"
+    os.mkfifo(pipe)
+    program = paths.require(paths.TACHO)
+    for command in ([], ["check"], ["plan"]):
+        done = subprocess.run([program, *command, f"--config.file={pipe}"], capture_output=True, text=True, timeout=10)
+        assert done.returncode == 2 and "it is no regular file" in done.stderr, done.stderr
+    with Tacho({"targets": []}) as tacho:
+        tacho.config_file.unlink()
+        os.mkfifo(tacho.config_file)
+        assert tacho.reload() == 500
+        assert tacho.scrape().get("tacho_config_last_reload_successful") == 0
+        assert tacho.http("/-/healthy")[0] == 200
+        began = time.monotonic()
+        tacho.process.signal(signal.SIGTERM)
+        tacho.process.wait(timeout=5)
+        assert time.monotonic() - began < 3
+
+
+class Lying:
+    """A server that answers each connection with the same bytes, over and over if `endless`, until it is closed."""
+
+    def __init__(self, answer: bytes, endless: bytes = b""):
+        self._answer, self._endless = answer, endless
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = "http://127.0.0.1:{}".format(self._listener.getsockname()[1])
+        self.sent = 0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self):
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self._listener.accept()
+                with connection, contextlib.suppress(OSError):
+                    connection.recv(65536)
+                    connection.sendall(self._answer)
+                    while self._endless:
+                        connection.sendall(self._endless)
+                        self.sent += len(self._endless)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._listener.close()
+
+
+def top(url: str) -> subprocess.CompletedProcess:
+    command = [paths.require(paths.TACHO), "top", "--once", f"--url={url}"]
+    return subprocess.run(command, capture_output=True, timeout=60, check=False)
+
+
+def test_top_repeats_nothing_of_a_server_that_steers_a_terminal():
+    with Lying(b"HTTP/1.1 500 \x1b]0;pwn\x07\x1b[2J\r\n\r\n") as server:
+        shown = top(server.url)
+    assert shown.returncode == 1 and shown.stderr
+    assert not set(shown.stdout + shown.stderr) & (set(range(0x20)) - {0x0A}), shown.stderr
+
+
+def test_top_does_not_read_an_answer_without_end():
+    with Lying(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n", endless=b"[" * (1 << 20)) as server:
+        shown = top(server.url)
+        assert shown.returncode == 1 and b"larger than" in shown.stderr, shown.stderr
+        assert server.sent < 128 << 20
+
+
+def test_a_page_whose_name_was_made_to_lead_here_reads_nothing():
+    with Tacho({"targets": []}) as tacho:
+        for host, status in [("localhost", 200), ("127.0.0.1:1", 200), ("[::1]", 200), (socket.gethostname(), 200),
+                             ("evil.example", 421), ("127.0.0.1.evil.example:9435", 421)]:  # fmt: skip
+            for path in ("/metrics", "/targets", "/api/v1/targets", "/"):
+                assert tacho.http(path, headers={"Host": host})[0] == status, (host, path)
+
+
+def test_names_too_long_for_an_event_cost_no_more_than_others(cgroups):
+    """Each makes a look at all cgroups due, which is made as seldom as its cost wants it."""
+    parent = cgroups("long")
+    config = {"targets": [target("l", f"{parent.path}/l*")], "limits": {"max_targets": 600}}
+
+    def cost(tacho: Tacho, above: Cgroup) -> float:
+        """CPU seconds a second while cgroups come and go."""
+        used, began = cpu_seconds(tacho.pid), time.monotonic()
+        while time.monotonic() - began < 3:
+            with Cgroup("c", above):
+                time.sleep(0.03)
+        return (cpu_seconds(tacho.pid) - used) / (time.monotonic() - began)
+
+    with contextlib.ExitStack() as stack:
+        for number in range(500):
+            stack.enter_context(Cgroup(f"l{number}", parent))
+        deep = parent
+        for letter in "abc":
+            deep = stack.enter_context(Cgroup(letter * 200, deep))
+        assert len(deep.path) > 512
+        with Tacho(config) as tacho:
+            wait_until(lambda: len(tacho.targets()["targets"]) == 500, 20, "all are watched")
+            short, long = cost(tacho, parent), cost(tacho, deep)
+            # They are found nevertheless.
+            made = stack.enter_context(Cgroup("l-late", parent))
+            wait_until(lambda: tacho.scrape().target_of(made.path), 20, "a new one is seen")
+    print(f"CPU while cgroups come and go: {short:.3f} by short names, {long:.3f} by long ones")
+    assert long < short + 0.1
