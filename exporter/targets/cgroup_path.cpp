@@ -114,8 +114,9 @@ std::optional<CgroupIdentity> container_of(std::string_view component, std::stri
   if (is_container_id(name) && parent != "libpod_parent") {
     return container(parent == "docker" ? "docker" : "", name);
   }
-  if (name.starts_with("lxc.payload.")) {
-    return container("lxc", name.substr(12));
+  constexpr std::string_view kLxc = "lxc.payload.";
+  if (name.starts_with(kLxc) && name.size() > kLxc.size()) {
+    return container("lxc", name.substr(kLxc.size()));
   }
   // ECS: "<32 hex>-<digits>" below /ecs/<task>.
   if (name.find('-') == 32 && is_hex(name.substr(0, 32)) && is_digits(name.substr(33))) {

@@ -67,6 +67,9 @@ Result<OwnCgroups> own_cgroups_of(std::span<const own_cgroup> records) {
   }
   std::for_each(root + 1, records.end(), add);
   own.path = path[records.front().id];
+  if (own.path.empty()) {
+    return fail("what the kernel tells of the cgroups above tacho's own does not lead to the root", ENOENT);
+  }
   if (own.path == "/") {
     return fail(
         "tacho is in the root cgroup of v2, so nothing tells its pod or cgroup apart: `self` needs a container "

@@ -78,9 +78,11 @@ class Stalls:
         self._thread.join()
 
 
-def scrape(port: int, *, tls: bool = False, headers: str = "", source: str = "127.0.0.1", path: str = "/metrics") -> tuple[int, bytes]:
+def scrape(
+    port: int, *, tls: bool = False, headers: str = "", source: str = "127.0.0.1", path: str = "/metrics", timeout: float = 10
+) -> tuple[int, bytes]:
     """One scrape on a connection of its own: status and body."""
-    with socket.create_connection(("127.0.0.1", port), timeout=10, source_address=(source, 0)) as plain:
+    with socket.create_connection(("127.0.0.1", port), timeout=timeout, source_address=(source, 0)) as plain:
         connection = plain
         if tls:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

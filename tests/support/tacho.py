@@ -37,7 +37,11 @@ class Tacho:
             self.configure(config)
             arguments.append(f"--config.file={self.config_file}")
         self.process = Process(arguments, prefix=prefix)
-        started = self.process.wait_for_line(r"listening on (127\.0\.0\.1:\d+)", timeout=start_timeout)
+        try:
+            started = self.process.wait_for_line(r"listening on (127\.0\.0\.1:\d+)", timeout=start_timeout)
+        except TimeoutError:
+            self.kill()
+            raise
         self.address = started.group(1)
 
     @property

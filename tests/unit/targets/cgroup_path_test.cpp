@@ -132,6 +132,7 @@ TEST_CASE("what looks like a container is not always one") {
            "/kubepods/burstable/podD",
            "/docker",
            "/lxc.monitor.web-1",
+           "/lxc.payload.",  // of no container
            "/machine.slice/libpod-pod.slice",
            "/docker/aA",  // 65 digits
            "/docker/AAAA",

@@ -66,12 +66,16 @@ TEST_CASE("a cgroup whose parent is gone is left out, and the longest name is ta
   CHECK(own->cgroups.at("/pod/" + longest) == 51);
 }
 
-TEST_CASE("the root cgroup and no answer at all are errors that say so") {
+TEST_CASE("the root cgroup, no answer at all, and one that is cut off are errors that say so") {
   const auto root = own_cgroups_of(std::vector{record(1, 0, "")});
   REQUIRE_FALSE(root);
   CHECK(root.error().code == ENOTSUP);
   CHECK_THAT(root.error().message, Catch::Contains("root cgroup"));
   CHECK(own_cgroups_of({}).error().code == ENOENT);
+  // One above it was not to be had.
+  const auto cut_off = own_cgroups_of(std::vector{record(30, 20, "tacho"), record(1, 0, "")});
+  REQUIRE_FALSE(cut_off);
+  CHECK(cut_off.error().code == ENOENT);
 }
 
 TEST_CASE("the pod is around the container, whatever the runtime made inside of it") {
