@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <ostream>
+#include <utility>
 
 #include "base/descriptors.h"
 #include "base/utf8.h"
@@ -125,14 +127,19 @@ Result<void> App::load_probes(bool attach, std::vector<std::unique_ptr<probes::P
                                         .hierarchies = hierarchies_,
                                         .btf_path = cli_.btf_file,
                                         .attach = attach};
+  // The verifier works through each object on a CPU of its own.
+  std::vector<std::pair<std::string_view, std::future<Result<std::unique_ptr<probes::Probe>>>>> loading;
   for (const probes::Entry& entry : probes::registry()) {
-    if (!entry.settings(config_).enabled) {
-      continue;
+    if (entry.settings(config_).enabled) {
+      loading.emplace_back(entry.name,
+                           std::async(std::launch::async, entry.load, std::cref(config_), std::cref(environment)));
     }
-    auto probe = entry.load(config_, environment);
+  }
+  for (auto& [name, loaded] : loading) {
+    auto probe = loaded.get();
     if (!probe) {
-      spdlog::error("probe {} is left out: {}", entry.name, probe.error().message);
-      failed_probes_.emplace_back(entry.name);
+      spdlog::error("probe {} is left out: {}", name, probe.error().message);
+      failed_probes_.emplace_back(name);
       continue;
     }
     report_hooks((*probe)->object());

@@ -8,6 +8,7 @@
 
 #include "kernel/bpf_log.h"
 #include "kernel/kernel_types.h"
+#include "kernel/program_kinds.h"
 
 namespace tacho::kernel {
 namespace {
@@ -15,8 +16,10 @@ namespace {
 /// BPF_LOG_STATS (include/linux/bpf_verifier.h): only the counts at the end.
 constexpr __u32 kLogStatistics = 4;
 
-bool is_iterator(const bpf_program* program) {
-  return std::string_view(bpf_program__section_name(program)).starts_with("iter/");
+/// Run by user space when it wants what they find: iterators, and programs that are handed keys (run_over_keys).
+bool is_run_at_will(const bpf_program* program) {
+  const std::string_view section = bpf_program__section_name(program);
+  return section.starts_with("iter/") || section == "raw_tp";
 }
 
 bpf_program* find_program(const bpf_object* object, std::string_view name) {
@@ -44,7 +47,8 @@ std::string culprit_of(const std::string& message) {
   return message.substr(begin + kMark.size(), end - begin - kMark.size());
 }
 
-/// Takes programs out of the plan whose tracepoint or function the kernel does not have. @return whether there were any
+/// Takes programs out of the plan whose tracepoint or function the kernel does not have, or whose kind it refuses.
+/// @return whether there were any
 bool reject_absent(const bpf_object* object, AttachPlan& plan, const std::string& btf_path) {
   bool any = false;
   bpf_program* program = nullptr;
@@ -52,7 +56,11 @@ bool reject_absent(const bpf_object* object, AttachPlan& plan, const std::string
     if (!plan.uses(bpf_program__name(program))) {
       continue;
     }
-    const std::string why = absent_target(bpf_program__section_name(program), btf_path);
+    const std::string_view section = bpf_program__section_name(program);
+    std::string why = absent_target(section, btf_path);
+    if (why.empty()) {
+      why = refused_kind(section);
+    }
     if (!why.empty()) {
       plan.reject(bpf_program__name(program), why);
       any = true;
@@ -151,8 +159,8 @@ Result<void> ObjectSetup::reuse_map(std::string_view map, int descriptor) {
   return error != 0 ? Result<void>(fail_errno("cannot share map " + std::string(map), -error)) : Result<void>();
 }
 
-bool BpfObject::try_load(const ObjectSource& source, AttachPlan& plan, const LoadOptions& options, const Setup& setup,
-                         Error& error) {
+BpfObject::Try BpfObject::try_load(const ObjectSource& source, AttachPlan& plan, const LoadOptions& options,
+                                   const Setup& setup, Error& error) {
   links_.clear();
   return_probes_.clear();
   const std::string object_name(source.name);
@@ -164,10 +172,13 @@ bool BpfObject::try_load(const ObjectSource& source, AttachPlan& plan, const Loa
   object_.reset(bpf_object__open_mem(source.bytes.data(), source.bytes.size(), &open_options));
   if (!object_) {
     error = Error::from_errno("cannot open BPF object " + object_name, errno);
-    return false;
+    return Try::failed;
   }
-  if (reject_absent(object_.get(), plan, options.btf_path)) {
-    return true;
+  // What takes the place of a rejected program may have to be rejected, too.
+  while (reject_absent(object_.get(), plan, options.btf_path)) {
+  }
+  if (plan.programs().empty()) {
+    return Try::other_plan;
   }
   bpf_program* program = nullptr;
   bpf_object__for_each_program(program, object_.get()) {
@@ -185,12 +196,13 @@ bool BpfObject::try_load(const ObjectSource& source, AttachPlan& plan, const Loa
   }
   if (auto ready = setup(object_setup); !ready) {
     error = ready.error();
-    return false;
+    return Try::failed;
   }
+  ++tries_;
   const int status = bpf_object__load(object_.get());
   if (status == 0) {
     verified_ = log.verified();
-    return true;
+    return Try::loaded;
   }
   error = Error::from_errno("cannot load BPF object " + object_name, -status);
   const std::string why = log.summary();
@@ -199,10 +211,10 @@ bool BpfObject::try_load(const ObjectSource& source, AttachPlan& plan, const Loa
   }
   const std::string culprit = culprit_of(why);
   if (culprit.empty() || !plan.uses(culprit)) {
-    return false;
+    return Try::failed;
   }
   plan.reject(culprit, why);
-  return true;
+  return Try::other_plan;
 }
 
 Result<void> BpfObject::attach(const bpf_program* program) {
@@ -228,7 +240,7 @@ Result<void> BpfObject::attach(const bpf_program* program) {
 bool BpfObject::try_attach(AttachPlan& plan) {
   for (const std::string_view name : plan.programs()) {
     const bpf_program* program = find_program(object_.get(), name);
-    if (program == nullptr || is_iterator(program)) {
+    if (program == nullptr || is_run_at_will(program)) {
       continue;
     }
     if (auto done = attach(program); !done && !plan.reject(name, done.error().message)) {
@@ -245,15 +257,12 @@ Result<std::unique_ptr<BpfObject>> BpfObject::load(const ObjectSource& source, s
   AttachPlan plan(hooks, options.forced_method);
   // Every failed try takes one alternative out of the plan, so this ends.
   while (!plan.programs().empty()) {
-    const auto before = plan.programs();
     Error error;
-    if (!object->try_load(source, plan, options, setup, error)) {
+    const Try tried = object->try_load(source, plan, options, setup, error);
+    if (tried == Try::failed) {
       return std::unexpected(error);
     }
-    if (plan.programs() != before) {
-      continue;
-    }
-    if (!options.attach || object->try_attach(plan)) {
+    if (tried == Try::loaded && (!options.attach || object->try_attach(plan))) {
       object->hooks_ = plan.states();
       return object;
     }

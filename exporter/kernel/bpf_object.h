@@ -81,6 +81,8 @@ class BpfObject {
   /// Adds a line about something that is no hook of its own, such as where state is kept.
   void note(HookState state) { hooks_.push_back(std::move(state)); }
   [[nodiscard]] bool attached(std::string_view hook) const;
+  /// How often the kernel was asked to take the object: once, unless a program turned out not to load or attach.
+  [[nodiscard]] unsigned tries() const { return tries_; }
   /// Descriptor of a map of the object; −1 if there is none.
   [[nodiscard]] int map(std::string_view map_name) const;
   /// A loaded program, or nullptr.
@@ -95,9 +97,10 @@ class BpfObject {
     void operator()(bpf_link* link) const { bpf_link__destroy(link); }
   };
   BpfObject() = default;
-  /// One try with the plan as it stands. On failure the culprit is rejected in the plan; false if it is unknown.
-  bool try_load(const ObjectSource& source, AttachPlan& plan, const LoadOptions& options, const Setup& setup,
-                Error& error);
+  enum class Try : std::uint8_t { loaded, other_plan, failed };
+  /// One try with what is possible of the plan. On failure the culprit is rejected in the plan, if it is known.
+  Try try_load(const ObjectSource& source, AttachPlan& plan, const LoadOptions& options, const Setup& setup,
+               Error& error);
   bool try_attach(AttachPlan& plan);
   Result<void> attach(const bpf_program* program);
 
@@ -106,6 +109,7 @@ class BpfObject {
   std::vector<std::unique_ptr<bpf_link, LinkDeleter>> links_;
   std::vector<ReturnProbe> return_probes_;
   std::vector<HookState> hooks_;
+  unsigned tries_ = 0;
   std::map<std::string, std::uint32_t, std::less<>> verified_;
 };
 

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 
 namespace tacho::kernel {
@@ -17,20 +19,26 @@ struct BtfDeleter {
 
 constexpr const char* kOwnTypes = "/sys/kernel/btf/vmlinux";
 
-/// By path, read once: a kernel's types are five megabytes.
-std::map<std::string, std::unique_ptr<btf, BtfDeleter>>& known_types() {
-  static std::map<std::string, std::unique_ptr<btf, BtfDeleter>> known;
+/// By path, read once: a kernel's types are five megabytes. Objects are loaded by several threads.
+struct KnownTypes {
+  std::mutex mutex;
+  std::map<std::string, std::unique_ptr<btf, BtfDeleter>> by_path;
+};
+
+KnownTypes& known_types() {
+  static KnownTypes known;
   return known;
 }
 
 const btf* types_of(const std::string& path) {
-  auto& known = known_types();
-  const auto found = known.find(path);
-  if (found != known.end()) {
+  KnownTypes& known = known_types();
+  const std::lock_guard lock(known.mutex);
+  const auto found = known.by_path.find(path);
+  if (found != known.by_path.end()) {
     return found->second.get();
   }
   std::unique_ptr<btf, BtfDeleter> types(path.empty() ? btf__load_vmlinux_btf() : btf__parse(path.c_str(), nullptr));
-  return known.emplace(path, std::move(types)).first->second.get();
+  return known.by_path.emplace(path, std::move(types)).first->second.get();
 }
 
 /// Families of sockets may be modules, whose types are apart.
@@ -84,8 +92,13 @@ bool has_member(const std::string& structure, std::string_view member, const std
                              [&](const btf_member& m) { return member == btf__name_by_offset(types, m.name_off); });
 }
 
+int function_id(const std::string& function) {
+  const btf* types = types_of({});
+  return types != nullptr ? btf__find_by_name_kind(types, function.c_str(), BTF_KIND_FUNC) : -ENOENT;
+}
+
 void forget_types() {
-  known_types().clear();
+  known_types().by_path.clear();
 }
 
 }  // namespace tacho::kernel

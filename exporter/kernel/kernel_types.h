@@ -26,6 +26,9 @@ bool has_member(const std::string& structure, std::string_view member, const std
 /// @return false if the kernel has no types
 bool has_preemptible_tracepoints();
 
+/// Number of a function among the running kernel's own types; negative if there is none.
+int function_id(const std::string& function);
+
 /// Frees what these functions keep, seven megabytes; they read it again when they are asked again. Not while they are
 /// asked.
 void forget_types();

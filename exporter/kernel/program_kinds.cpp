@@ -1,0 +1,51 @@
+#include "kernel/program_kinds.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "base/unique_fd.h"
+#include "kernel/kernel_types.h"
+
+namespace tacho::kernel {
+namespace {
+
+/// A function that kernels have for their own tests of trampolines (net/bpf/test_run.c); nothing else calls it.
+constexpr const char* kTestFunction = "bpf_fentry_test1";
+
+/// "r0 = 0; exit"
+constexpr std::array kNothing{
+    bpf_insn{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .src_reg = 0, .off = 0, .imm = 0},
+    bpf_insn{.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0}};
+
+/// Linux 6.1 on arm64 loads such programs and attaches none.
+std::string try_trampoline() {
+  const int function = function_id(kTestFunction);
+  if (function <= 0) {
+    return {};
+  }
+  LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = BPF_TRACE_FEXIT,
+              .attach_btf_id = static_cast<__u32>(function));
+  const UniqueFd program(
+      bpf_prog_load(BPF_PROG_TYPE_TRACING, "tacho_try", "GPL", kNothing.data(), kNothing.size(), &options));
+  if (!program) {
+    return std::string("this kernel refuses fentry and fexit programs: ") + std::strerror(errno);
+  }
+  const UniqueFd link(bpf_raw_tracepoint_open(nullptr, program.get()));
+  return link ? "" : std::string("this kernel attaches no fentry and fexit programs: ") + std::strerror(errno);
+}
+
+}  // namespace
+
+std::string refused_kind(std::string_view section) {
+  if (!section.starts_with("fentry/") && !section.starts_with("fexit/")) {
+    return {};
+  }
+  static const std::string why = try_trampoline();
+  return why;
+}
+
+}  // namespace tacho::kernel
