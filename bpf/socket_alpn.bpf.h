@@ -54,6 +54,25 @@ static __always_inline u32 encrypted_record(const struct sample *sample, u32 byt
 	return 0;
 }
 
+struct alpn_scan {
+	const struct sample *sample;
+	u64 length;
+	u64 window; /* the last eight bytes */
+	u64 found;  /* a truth value */
+};
+
+static long scan_byte(u32 index, struct alpn_scan *scan)
+{
+	u64 at = index;
+
+	barrier_var(at);
+	if (at >= SAMPLE_BYTES || at >= scan->length)
+		return 1;
+	scan->window = scan->window << 8 | scan->sample->bytes[at];
+	scan->found = scan->window == ALPN_HTTP2_EXTENSION;
+	return scan->found;
+}
+
 /*
  * Whether the running send carries the choice of HTTP/2. A global function: the verifier works through its
  * loops once a program.
@@ -62,7 +81,8 @@ __noinline u32 chooses_http2(u64 bytes)
 {
 	const void *buffer = first_buffer(&bytes);
 	struct sample *sample;
-	u64 length = bytes, window = 0;
+	struct alpn_scan scan = {};
+	u64 length = bytes;
 	u32 zero = 0, encrypted;
 
 	sample = bpf_map_lookup_elem(&call_sample, &zero);
@@ -77,14 +97,10 @@ __noinline u32 chooses_http2(u64 bytes)
 	encrypted = encrypted_record(sample, length);
 	if (encrypted)
 		return is_http2_choice(encrypted);
-	for (u32 i = 0; i < SAMPLE_BYTES; i++) {
-		if (i >= length)
-			return false;
-		window = window << 8 | sample->bytes[i];
-		if (window == ALPN_HTTP2_EXTENSION)
-			return true;
-	}
-	return false;
+	scan.sample = sample;
+	scan.length = length;
+	REPEAT(SAMPLE_BYTES, scan_byte, &scan);
+	return scan.found;
 }
 
 /* Something is sent in a handshake. */

@@ -8,9 +8,9 @@
 /* Below the ephemeral ports (net.ipv4.ip_local_port_range): a datagram socket here was bound on purpose. */
 #define FIRST_EPHEMERAL_PORT 32768
 
-static __always_inline bool port_is_wanted(const struct target_ref *target, u16 port)
+/* A global function: the verifier works through its loop once a program. */
+__noinline int is_port_of_target(u32 index, u32 port)
 {
-	u32 index = target->index;
 	struct target_settings *settings = bpf_map_lookup_elem(&target_settings, &index);
 	u32 count;
 
@@ -21,6 +21,11 @@ static __always_inline bool port_is_wanted(const struct target_ref *target, u16 
 		if (settings->ports[i] == port)
 			return true;
 	return false;
+}
+
+static __always_inline bool port_is_wanted(const struct target_ref *target, u16 port)
+{
+	return is_port_of_target(target->index, port);
 }
 
 /* How a connection of the target is found to be HTTP/2: enum http2_follow at its beginning. */

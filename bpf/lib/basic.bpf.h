@@ -112,9 +112,20 @@ static __always_inline struct sock *sock_of_file(struct file *file)
 	return socket ? FIELD(socket, sk) : NULL;
 }
 
+/* Calls step(i, context) for i from 0 on, until it returns other than 0. */
+#define REPEAT(times, step, context)                                                                         \
+	for (u32 repeated = 0; repeated < (times) && !step(repeated, context); repeated++)
+
 #else
 
 #define FIELD(pointer, member) ((pointer)->member)
+
+/* With bpf_loop (Linux 5.17) the verifier works through the step once and not `times` times. */
+#define REPEAT(times, step, context)                                                                         \
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))                                     \
+		bpf_loop(times, step, context, 0);                                                           \
+	else                                                                                                 \
+		for (u32 repeated = 0; repeated < (times) && !step(repeated, context); repeated++)
 
 #define ON_TRACEPOINT(event, name, call, arguments...)                                                       \
 	TRACEPOINT_PROGRAM("tp_btf/" #event, name, call, ##arguments)
