@@ -166,6 +166,7 @@ int serve(const Cli& cli, const config::Config& config) {
   (*app)->service_manager().stopping();
   loop.reloads.close();
   server->reset();
+  loop.watch->only_kernel_is_left();
   return kExitOk;
 }
 

@@ -65,7 +65,11 @@ void Watch::run() {
     }
     report();
     if (signal_ != 0 && Liveness::Clock::now() >= end_) {
-      spdlog::warn("ending without waiting for what is under way any longer");
+      if (only_kernel_is_left_) {
+        spdlog::info("ended; the kernel goes on detaching the programs");
+      } else {
+        spdlog::warn("ending without waiting for what is under way any longer");
+      }
       ::_exit(0);
     }
   }

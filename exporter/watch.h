@@ -30,6 +30,9 @@ class Watch {
   [[nodiscard]] int descriptor() const { return ending_.get(); }
   /// That signal, or 0.
   [[nodiscard]] int signal() const { return signal_; }
+  /// All that is left is to take the programs out of the kernel, which waits for others: a grace period for each of the
+  /// older tracepoints. It does the same for a process that has gone.
+  void only_kernel_is_left() { only_kernel_is_left_ = true; }
 
  private:
   explicit Watch(const Liveness& liveness) : liveness_(liveness) {}
@@ -42,6 +45,7 @@ class Watch {
   UniqueFd ending_;
   UniqueFd done_;
   std::atomic<int> signal_ = 0;
+  std::atomic<bool> only_kernel_is_left_ = false;
   Liveness::Clock::time_point end_;
   std::string reported_;
   Liveness::Clock::time_point next_report_;
