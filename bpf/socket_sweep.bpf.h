@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * What no hook tells: datagrams that nobody answers, and connections whose end was missed. User space runs
- * these iterators every few seconds.
+ * these iterators every few seconds; where the kernel knows no iterators, for want of type information, the
+ * programs that it hands some keys at a time.
  */
 #pragma once
 
@@ -9,6 +10,9 @@
 #include "socket_datagram.bpf.h"
 
 #define IDLE_RING_NS 60000000000ULL
+
+/* As many arguments as a program can have (MAX_BPF_FUNC_ARGS). */
+#define TACHO_KEYS_PER_RUN 12
 
 /* Requests that wait too long become messages that get no reply. */
 static __always_inline void forget_old(struct datagram_ring *ring, u64 now)
@@ -39,22 +43,28 @@ static __always_inline void forget_old(struct datagram_ring *ring, u64 now)
 	forget(ring, gone);
 }
 
-SEC("iter/bpf_map_elem")
-int socket_sweep_datagrams(struct bpf_iter__bpf_map_elem *ctx)
+/* A global function: the verifier works through it once, for whichever ring. */
+__noinline int sweep_ring(u64 number)
 {
-	u64 *number = ctx->key, now = bpf_ktime_get_ns(), key;
-	struct datagram_ring *ring;
+	struct datagram_ring *ring = bpf_map_lookup_elem(&datagram_rings, &number);
+	u64 now = bpf_ktime_get_ns();
 
-	if (!number)
-		return 0;
-	key = *number;
-	ring = bpf_map_lookup_elem(&datagram_rings, &key);
 	if (!ring)
 		return 0;
 	if (ring->open)
 		forget_old(ring, now);
 	else if (now - ring->touched > IDLE_RING_NS)
-		bpf_map_delete_elem(&datagram_rings, &key);
+		bpf_map_delete_elem(&datagram_rings, &number);
+	return 0;
+}
+
+SEC("iter/bpf_map_elem")
+int socket_sweep_datagrams(struct bpf_iter__bpf_map_elem *ctx)
+{
+	u64 *number = ctx->key;
+
+	if (number)
+		sweep_ring(*number);
 	return 0;
 }
 
@@ -67,20 +77,39 @@ static __always_inline void sweep_socket(struct sock *sk, struct socket_state *s
 }
 
 #ifdef TACHO_BASIC
+__noinline int sweep_state(u64 address)
+{
+	struct socket_state *st = bpf_map_lookup_elem(&socket_states, &address);
+
+	if (st)
+		sweep_socket((struct sock *)address, st);
+	return 0;
+}
+
 SEC("iter/bpf_map_elem")
 int socket_sweep_states(struct bpf_iter__bpf_map_elem *ctx)
 {
-	u64 *address = ctx->key, key;
-	struct socket_state *st;
+	u64 *address = ctx->key;
 
-	if (!address)
-		return 0;
-	key = *address;
-	st = bpf_map_lookup_elem(&socket_states, &key);
-	if (st)
-		sweep_socket((struct sock *)key, st);
+	if (address)
+		sweep_state(*address);
 	return 0;
 }
+
+/*
+ * The keys are the arguments, as those of a tracepoint; 0 is none. An argument is read at a place that the
+ * verifier knows.
+ */
+#define SWEEP_KEYS(name, sweep)                                                                              \
+	SEC("raw_tp")                                                                                        \
+	int name(u64 *keys)                                                                                  \
+	{                                                                                                    \
+		_Pragma("unroll") for (u32 i = 0; i < TACHO_KEYS_PER_RUN; i++) if (keys[i]) sweep(keys[i]);  \
+		return 0;                                                                                    \
+	}
+
+SWEEP_KEYS(socket_sweep_datagram_keys, sweep_ring)
+SWEEP_KEYS(socket_sweep_state_keys, sweep_state)
 #else
 SEC("iter/bpf_sk_storage_map")
 int socket_sweep_states(struct bpf_iter__bpf_sk_storage_map *ctx)

@@ -89,11 +89,12 @@ int list_processes(struct bpf_iter__task *ctx)
 SEC("iter/task")
 int list_process_names(struct bpf_iter__task *ctx)
 {
-	struct process_record *record = new_process_record(ctx->task);
+	struct task_struct *task = ctx->task;
+	struct process_record *record = new_process_record(task);
 
-	if (!ctx->task || !record)
+	if (!task || !record)
 		return 0;
-	read_file_name(record, ctx->task);
+	read_file_name(record, task);
 	bpf_seq_write(ctx->meta->seq, record, sizeof(*record));
 	return 0;
 }

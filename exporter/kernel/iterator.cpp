@@ -2,9 +2,11 @@
 
 #include <bpf/bpf.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/unique_fd.h"
+#include "kernel/map_keys.h"
 
 namespace tacho::kernel {
 
@@ -48,6 +50,24 @@ Result<void> run_map_iterator(const bpf_program* program, int map) {
   options.iter_info = &over;
   options.iter_info_len = sizeof(over);
   return run(program, &options, [](std::span<const std::byte>) {});
+}
+
+Result<void> run_over_keys(const bpf_program* program, int map) {
+  constexpr std::size_t kKeysPerRun = 12;  // MAX_BPF_FUNC_ARGS
+  const auto keys = keys_of<std::uint64_t>(map);
+  if (!keys) {
+    return std::unexpected(keys.error());
+  }
+  for (std::size_t at = 0; at < keys->size(); at += kKeysPerRun) {
+    std::array<std::uint64_t, kKeysPerRun> arguments{};
+    std::copy_n(keys->begin() + static_cast<std::ptrdiff_t>(at), std::min(kKeysPerRun, keys->size() - at),
+                arguments.begin());
+    LIBBPF_OPTS(bpf_test_run_opts, options, .ctx_in = arguments.data(), .ctx_size_in = sizeof(arguments));
+    if (bpf_prog_test_run_opts(bpf_program__fd(program), &options) != 0) {
+      return fail_errno(std::string("cannot run ") + bpf_program__name(program));
+    }
+  }
+  return {};
 }
 
 Result<void> run_iterator(const bpf_program* program) {

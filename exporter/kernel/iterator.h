@@ -11,6 +11,10 @@ namespace tacho::kernel {
 /// Runs an iterator program over all its objects and hands over what it wrote, in pieces of any size.
 Result<void> run_iterator(const bpf_program* program, const std::function<void(std::span<const std::byte>)>& sink);
 
+/// Hands a program of section "raw_tp" all keys of a map, eight bytes each, up to twelve at a time as its arguments;
+/// what an iterator over the map does, for kernels that know none.
+Result<void> run_over_keys(const bpf_program* program, int map);
+
 /// Runs an iterator program for its effects only.
 Result<void> run_iterator(const bpf_program* program);
 

@@ -32,9 +32,13 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kOlder{"socket_list_ports", "socket_adopt"};
 constexpr const char* kOwnPorts = "socket_list_own_ports";
-/// Iterators, each over a map.
-constexpr std::array<std::pair<const char*, std::string_view>, 2> kSweeps{
-    {{"socket_sweep_datagrams", "datagram_rings"}, {"socket_sweep_states", "socket_states"}}};
+struct Sweep {
+  std::string_view map;
+  std::string_view iterator;
+  std::string_view keys;  ///< the same for kernels without iterators
+};
+constexpr std::array kSweeps{Sweep{"datagram_rings", "socket_sweep_datagrams", "socket_sweep_datagram_keys"},
+                             Sweep{"socket_states", "socket_sweep_states", "socket_sweep_state_keys"}};
 constexpr std::int64_t kSweepIntervalNs = 2'000'000'000;
 constexpr std::array<std::string_view, 3> kBoundedMaps{"listening_ports", "dependency_slots", "datagram_rings"};
 
@@ -100,12 +104,15 @@ class SocketProbe final : public Probe {
       return {};
     }
     next_sweep_ns_ = now_ns + kSweepIntervalNs;
-    for (const auto& [name, map] : kSweeps) {
-      const bpf_program* program = object_->program(name);
-      if (program == nullptr) {
-        return fail(std::string(name) + " is missing: what gets no reply stays in flight");
+    for (const Sweep& sweep : kSweeps) {
+      const bpf_program* iterator = object_->program(sweep.iterator);
+      const bpf_program* keys = object_->program(sweep.keys);
+      if (iterator == nullptr && keys == nullptr) {
+        return fail(std::string(sweep.iterator) + " is missing: what gets no reply stays in flight");
       }
-      if (auto done = kernel::run_map_iterator(program, object_->map(map)); !done) {
+      const int map = object_->map(sweep.map);
+      if (auto done = iterator != nullptr ? kernel::run_map_iterator(iterator, map) : kernel::run_over_keys(keys, map);
+          !done) {
         return done;
       }
     }

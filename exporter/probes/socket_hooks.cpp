@@ -25,6 +25,7 @@ constexpr std::array<Names, 1> kRawState{"raw_socket_state_change"};
 constexpr std::array<Names, 2> kOlder{"socket_list_ports", "socket_adopt"};
 constexpr std::array<Names, 1> kOlderMore{"socket_list_own_ports"};
 constexpr std::array<Names, 2> kSweep{"socket_sweep_datagrams", "socket_sweep_states"};
+constexpr std::array<Names, 2> kSweepKeys{"socket_sweep_datagram_keys", "socket_sweep_state_keys"};
 
 constexpr std::array<Names, 1> kFexitSend{"socket_fexit_inet_sendmsg"};
 constexpr std::array<Names, 5> kFexitSendMore{"socket_fexit_inet6_sendmsg", "socket_fexit_unix_stream_sendmsg",
@@ -78,6 +79,7 @@ constexpr std::array kStateWays{Alternative{"tp_btf", kState}};
 constexpr std::array kBasicStateWays{Alternative{"tp_btf", kState}, Alternative{"raw_tracepoint", kRawState}};
 constexpr std::array kOlderWays{Alternative{"iterator", kOlder, kOlderMore}};
 constexpr std::array kSweepWays{Alternative{"iterator", kSweep}};
+constexpr std::array kBasicSweepWays{Alternative{"iterator", kSweep}, Alternative{"keys", kSweepKeys}};
 constexpr std::array kSendWays{kTpSend, kFunctionSend};
 constexpr std::array kReceiveWays{kTpReceive, kFunctionReceive, kFunctionReceiveOld};
 constexpr std::array kDataReadyWays{kTpDataReady, kFunctionDataReady};
@@ -99,7 +101,7 @@ constexpr std::array kBasicDataReadyWays{kTpDataReady, kFunctionDataReady, Alter
 constexpr std::array kBasicHooks{Hook{"socket_gone", kGoneWays},        Hook{"clone", kCloneWays},
                                  Hook{"state_change", kBasicStateWays}, Hook{"data_ready", kBasicDataReadyWays},
                                  Hook{"receive", kBasicReceiveWays},    Hook{"send", kBasicSendWays},
-                                 Hook{"older_sockets", kOlderWays},     Hook{"sweep", kSweepWays}};
+                                 Hook{"older_sockets", kOlderWays},     Hook{"sweep", kBasicSweepWays}};
 
 constexpr std::array kSendAgainWays{Alternative{"tp_btf", kSendAgain}, kFunctionSend};
 constexpr std::array kReceiveAgainWays{Alternative{"tp_btf", kReceiveAgain, kSplice}, kFunctionReceive,

@@ -1,0 +1,76 @@
+// Kernels without type information know no iterators: programs that are handed keys do their work.
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/socket_basic.skel.h>
+
+#include <algorithm>
+#include <array>
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "bpf/socket.h"
+#include "kernel/bpf_object.h"
+#include "kernel/iterator.h"
+#include "kernel/map_keys.h"
+
+namespace {
+
+/// Bytes from the beginning of a structure of the object's own to one of its members.
+std::size_t offset_of(const bpf_object* object, const char* structure, std::string_view member) {
+  const btf* types = bpf_object__btf(object);
+  const btf_type* type =
+      btf__type_by_id(types, static_cast<__u32>(btf__find_by_name_kind(types, structure, BTF_KIND_STRUCT)));
+  for (std::uint32_t i = 0; i < btf_vlen(type); ++i) {
+    if (member == btf__name_by_offset(types, btf_members(type)[i].name_off)) {
+      return btf_member_bit_offset(type, i) / 8;
+    }
+  }
+  FAIL("no member " << member);
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("rings of datagrams are swept by their keys, as the iterator does") {
+  using tacho::kernel::Alternative;
+  using tacho::kernel::Hook;
+  static constexpr std::array<std::string_view, 1> kPrograms{"socket_sweep_datagram_keys"};
+  static constexpr std::array kWays{Alternative{"keys", kPrograms}};
+  static constexpr std::array kHooks{Hook{"sweep", kWays}};
+  std::size_t size = 0;
+  const auto* bytes = static_cast<const std::byte*>(socket_basic_bpf__elf_bytes(&size));
+  const auto set_up = [](tacho::kernel::ObjectSetup& setup) -> tacho::Result<void> {
+    auto done = setup.set_inner_array("socket_blocks", sizeof(socket_shard), 1);
+    return done ? setup.set_inner_array("dependency_blocks", sizeof(dependency), 1) : done;
+  };
+  auto loaded = tacho::kernel::BpfObject::load({"socket_basic", {bytes, size}}, kHooks, {}, set_up);
+  INFO((loaded ? "" : loaded.error().message));
+  REQUIRE(loaded);
+  const int rings = (*loaded)->map("datagram_rings");
+  bpf_map_info info{};
+  __u32 length = sizeof(info);
+  REQUIRE(bpf_obj_get_info_by_fd(rings, &info, &length) == 0);
+  const std::size_t touched = offset_of((*loaded)->get(), "datagram_ring", "touched");
+
+  timespec clock{};
+  ::clock_gettime(CLOCK_MONOTONIC, &clock);
+  const std::uint64_t now = std::uint64_t(clock.tv_sec) * 1'000'000'000;
+  const std::uint64_t long_ago = now - 61'000'000'000;
+  // 23 that nobody has used for a minute, more than one run takes, and 2 that were used just now.
+  std::vector<std::byte> ring(info.value_size);
+  for (std::uint64_t key = 1; key <= 25; ++key) {
+    std::memcpy(ring.data() + touched, key % 12 == 0 ? &now : &long_ago, sizeof(now));
+    REQUIRE(bpf_map_update_elem(rings, &key, ring.data(), BPF_ANY) == 0);
+  }
+  const auto swept = tacho::kernel::run_over_keys((*loaded)->program("socket_sweep_datagram_keys"), rings);
+  INFO((swept ? "" : swept.error().message));
+  REQUIRE(swept);
+  auto left = tacho::kernel::keys_of<std::uint64_t>(rings);
+  REQUIRE(left);
+  std::ranges::sort(*left);
+  CHECK(*left == std::vector<std::uint64_t>{12, 24});
+}
