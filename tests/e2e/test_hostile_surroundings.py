@@ -175,3 +175,34 @@ def test_names_too_long_for_an_event_cost_no_more_than_others(cgroups):
             wait_until(lambda: tacho.scrape().target_of(made.path), 20, "a new one is seen")
     print(f"CPU while cgroups come and go: {short:.3f} by short names, {long:.3f} by long ones")
     assert long < short + 0.1
+
+
+def test_readers_see_whole_plans_while_plans_change(cgroups):
+    """Freed memory is overwritten, so that who reads what is being replaced shows it."""
+    parent = cgroups("plans")
+    names = [f"absent-{number}-{'x' * 100}" for number in range(20)]
+    config = {"targets": [target(name, f"/nothing/{name}") for name in names] + [target("p", f"{parent.path}/p*")]}
+    seen = {"/targets": 0, "/api/v1/targets": 0}
+    faults: list = []
+    with Tacho(config, prefix=["env", "MALLOC_PERTURB_=165"], start_timeout=60) as tacho:
+        end = threading.Event()
+
+        def read(path: str) -> None:
+            while not end.is_set():
+                status, _, body = tacho.http(path)
+                if status != 200 or set(json.loads(body)["absent"]) - {"p"} != set(names):
+                    faults.append((path, status, body[:500]))
+                seen[path] += 1
+
+        readers = [threading.Thread(target=read, args=(path,)) for path in seen]
+        for reader in readers:
+            reader.start()
+        began = time.monotonic()
+        while time.monotonic() - began < 4:
+            with Cgroup("p1", parent):
+                time.sleep(0.06)
+        end.set()
+        for reader in readers:
+            reader.join()
+        assert "std::" not in tacho.process.output
+    assert not faults and min(seen.values()) >= 10, seen

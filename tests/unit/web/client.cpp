@@ -7,12 +7,20 @@
 #include <sys/un.h>
 
 #include <array>
-#include <catch2/catch.hpp>
+#include <cerrno>
 #include <cstring>
 #include <span>
+#include <system_error>
 
 namespace tacho::web::test {
 namespace {
+
+/// Catch's macros are for one thread: clients may be in several.
+void demand(bool done, const std::string& what) {
+  if (!done) {
+    throw std::system_error(errno, std::generic_category(), what);
+  }
+}
 
 struct Peer {
   sockaddr_storage storage{};
@@ -46,13 +54,13 @@ Peer parse(const std::string& address) {
     sockaddr_in6 name{};
     name.sin6_family = AF_INET6;
     name.sin6_port = htons(port);
-    REQUIRE(::inet_pton(AF_INET6, address.substr(1, colon - 2).c_str(), &name.sin6_addr) == 1);
+    demand(::inet_pton(AF_INET6, address.substr(1, colon - 2).c_str(), &name.sin6_addr) == 1, address);
     return pack(name);
   }
   sockaddr_in name{};
   name.sin_family = AF_INET;
   name.sin_port = htons(port);
-  REQUIRE(::inet_pton(AF_INET, address.substr(0, colon).c_str(), &name.sin_addr) == 1);
+  demand(::inet_pton(AF_INET, address.substr(0, colon).c_str(), &name.sin_addr) == 1, address);
   return pack(name);
 }
 
@@ -79,20 +87,19 @@ std::optional<std::string> Reply::header(const std::string& name) const {
 Client::Client(const std::string& address, int receive_buffer, const std::string& from) {
   const Peer peer = parse(address);
   fd_ = UniqueFd(::socket(peer.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  REQUIRE(fd_);
+  demand(static_cast<bool>(fd_), "a socket");
   if (receive_buffer > 0) {  // before connect: it decides the window that is offered
     ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof(receive_buffer));
   }
   if (!from.empty()) {
     const Peer own = parse(from + ":0");
-    REQUIRE(::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&own.storage), own.size) == 0);
+    demand(::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&own.storage), own.size) == 0, "binding to " + from);
   }
   const timeval limit{.tv_sec = 10, .tv_usec = 0};
   ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
   ::setsockopt(fd_.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
   const auto* const raw = reinterpret_cast<const sockaddr*>(&peer.storage);
-  INFO("connecting to " << address);
-  REQUIRE(::connect(fd_.get(), raw, peer.size) == 0);
+  demand(::connect(fd_.get(), raw, peer.size) == 0, "connecting to " + address);
 }
 
 bool Client::send(std::string_view bytes) const {
@@ -114,7 +121,7 @@ std::string Client::read_some(std::size_t size) const {
   std::string chunk(size, '\0');
   const ssize_t count = ::recv(fd_.get(), chunk.data(), chunk.size(), 0);
   const bool ended = count >= 0 || errno == ECONNRESET;
-  REQUIRE(ended);  // else the ten seconds have passed
+  demand(ended, "ten seconds have passed");
   chunk.resize(static_cast<std::size_t>(std::max(count, ssize_t{0})));
   return chunk;
 }

@@ -25,7 +25,7 @@ struct Reply {
 /// A blocking connection to a server on this machine; no call waits longer than ten seconds.
 class Client {
  public:
-  /// "127.0.0.1:80", "[::1]:80", "unix:/path". Fails the test if there is no connection.
+  /// "127.0.0.1:80", "[::1]:80", "unix:/path". Throws if there is no connection.
   /// @param from "127.0.0.2": the address of this side; empty: the kernel's choice
   explicit Client(const std::string& address, int receive_buffer = 0, const std::string& from = {});
 
@@ -33,7 +33,7 @@ class Client {
   bool send(std::string_view bytes) const;
   /// Sends FIN.
   void finish() const;
-  /// All until the other side closes (or resets) the connection; fails the test if it does not.
+  /// All until the other side closes (or resets) the connection; throws if it does not.
   [[nodiscard]] std::string read_all() const;
   /// At most `size` bytes, at least one unless the connection has ended.
   [[nodiscard]] std::string read_some(std::size_t size) const;
