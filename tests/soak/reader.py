@@ -1,0 +1,67 @@
+"""Who scrapes once a second over TLS: a process of its own, so that the troubles' own work does not hold it up."""
+
+import dataclasses
+import multiprocessing
+import pathlib
+import queue
+import time
+
+from support import attack
+from support.exposition import Samples
+
+_spawn = multiprocessing.get_context("spawn")
+
+
+def waits_for_cpu(*processes: int | str) -> float:
+    """Seconds that their threads have waited for a CPU so far (Documentation/scheduler/sched-stats.rst)."""
+    waited = 0
+    for process in processes:
+        for file in pathlib.Path(f"/proc/{process}/task").glob("*/schedstat"):
+            try:
+                waited += int(file.read_text().split()[1])
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # a thread that has ended
+    return waited / 1e9
+
+
+@dataclasses.dataclass
+class Scrape:
+    begin: float
+    took: float  # without what both sides waited for a CPU, which others had
+    counted: float
+    fault: str = ""
+
+
+def _read(port: int, pid: int, paused, end, results) -> None:
+    while not end.wait(1):
+        if paused.is_set():
+            continue
+        begin, waited = time.monotonic(), waits_for_cpu("self", pid)
+        try:
+            status, body = attack.scrape(port, tls=True, headers="Accept: text/plain;version=0.0.4\r\n", timeout=30)
+            took = time.monotonic() - begin - (waits_for_cpu("self", pid) - waited)
+            counted = Samples.parse(body.decode()).get("tacho_requests_total", target="steady")
+            scrape = Scrape(begin, took, counted, "" if status == 200 else f"answered {status}")
+        except (OSError, LookupError, ValueError) as error:
+            scrape = Scrape(begin, 0, 0, repr(error))
+        if not paused.is_set():
+            results.put(scrape)
+
+
+class Reader:
+    """Scrapes until it is finished, but while `paused` is set."""
+
+    def __init__(self, port: int, pid: int):
+        self.paused, self._end, self._results = _spawn.Event(), _spawn.Event(), _spawn.Queue()
+        self._process = _spawn.Process(target=_read, args=(port, pid, self.paused, self._end, self._results), daemon=True)
+        self._process.start()
+
+    def finish(self) -> list[Scrape]:
+        self._end.set()
+        scrapes = []
+        while True:
+            try:
+                scrapes.append(self._results.get(timeout=0.5 if self._process.is_alive() else 0))
+            except queue.Empty:
+                if not self._process.is_alive():
+                    return scrapes

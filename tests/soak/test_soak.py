@@ -1,0 +1,126 @@
+"""Minutes of trouble: every scrape is answered within a second, every request is counted, and nothing is left at the end."""
+
+import contextlib
+import os
+import random
+import time
+
+import pytest
+
+from support import attack, memory
+from support.certificate import self_signed
+from support.cgroup import Cgroup
+from support.clients import ExactLoad
+from support.footprint import Footprint
+from support.servers import ExactServer
+from support.tacho import Tacho, target
+from support.waiting import wait_until
+
+from reader import Reader, Scrape
+from troubles import Troubles
+
+MINUTES = float(os.environ.get("TACHO_SOAK_MINUTES", "5"))
+LIMIT = 1.0
+MEBIBYTE = 1 << 20
+
+
+class TlsTacho(Tacho):
+    """One that is asked over TLS."""
+
+    def http(self, path: str, **options):
+        status, body = attack.scrape(self.port, tls=True, path=path, headers="Accept: text/plain;version=0.0.4\r\n", timeout=30)
+        return status, {}, body
+
+
+@contextlib.contextmanager
+def with_memory_of(mebibytes: int):
+    """Words before a command that has so much memory, its maps in the kernel included."""
+    if reason := memory.why_not():
+        print(reason)
+        yield ()
+        return
+    with memory.MemoryCgroup("soak") as group:
+        group.limit(mebibytes * MEBIBYTE)
+        yield group.prefix
+
+
+def run_troubles(troubles: Troubles, order: random.Random, until: float) -> list[tuple[float, str]]:
+    """In random order, each once before any comes again, and each once at least. Returns when each began."""
+    done: list[tuple[float, str]] = []
+    while not done or time.monotonic() < until:
+        names = sorted(troubles.known)
+        order.shuffle(names)
+        for name in names:
+            done.append((time.monotonic(), name))
+            troubles.known[name]()
+    return done
+
+
+def settled(tacho: TlsTacho) -> Footprint:
+    """Once nothing is watched but the steady target, and connections have ended."""
+    wait_until(lambda: tacho.scrape().get("tacho_targets") == 1, 60, "only the steady target is left")
+    wait_until(lambda: tacho.scrape().get("tacho_web_connections") <= 2, 30, "connections have ended")
+    return Footprint(tacho)
+
+
+def judge(scrapes: list[Scrape], done: list[tuple[float, str]], alone: float) -> None:
+    def during(scrape: Scrape) -> str:
+        return next((name for begin, name in reversed(done) if begin <= scrape.begin), "the beginning")
+
+    slowest = sorted(scrapes, key=lambda scrape: scrape.took)[-5:]
+    print(f"{len(done)} troubles, {len(scrapes)} scrapes, one alone takes {alone:.2f} s, the slowest:")
+    for scrape in slowest:
+        print(f"  {scrape.took:.2f} s, {during(scrape)}")
+    assert not [(during(scrape), scrape.fault) for scrape in scrapes if scrape.fault]
+    assert slowest[-1].took <= LIMIT + alone, "a scrape was held up"
+    counted = [scrape.counted for scrape in scrapes]
+    assert counted == sorted(counted), "a counter went down"
+
+
+def soak(config, server, parent, directory, order, **options):
+    begin = time.monotonic()
+    with TlsTacho(config, **options) as tacho, ExactLoad(server.address, connections=4, rate=500) as load:
+        tacho.wait_for_target("steady")
+        alone = max(attack.times_of_scrapes(tacho.port, 2, tls=True))
+        reader = Reader(tacho.port, tacho.pid)
+        troubles = Troubles(tacho, directory, parent, order, reader.paused)
+        done = run_troubles(troubles, order, begin + min(60, MINUTES * 30))
+        before = settled(tacho)
+        done += run_troubles(troubles, order, begin + MINUTES * 60)
+        after = settled(tacho)
+        scrapes = reader.finish()
+        sent = load.finish().requests
+        samples = tacho.settled("steady")
+        counted = samples.get("tacho_requests_total", target="steady")
+        lost = {labels["reason"]: value for labels, value in samples.all("tacho_lost_events_total") if value}
+        assert tacho.process.running
+    print(f"{sent} requests, {counted:.0f} counted, lost {lost}; {before.resident / MEBIBYTE:.1f} → {after.resident / MEBIBYTE:.1f} MiB")
+    judge(scrapes, done, alone)
+    assert counted == sent, lost
+    assert after.map_entries == before.map_entries
+    # Targets that ended are kept for ten minutes, with the maps of each: places that come again go on counting.
+    maps = after.descriptors.pop("anon_inode") - before.descriptors.pop("anon_inode")
+    assert maps % 4 == 0 and maps <= 4 * 32
+    assert after.descriptors == before.descriptors
+    assert after.resident - before.resident < 12 * MEBIBYTE
+
+
+def test_soak(tmp_path):
+    if "TACHO_SOAK_MINUTES" not in os.environ and os.environ.get("TACHO_SKIP_SLOW", "") not in ("", "0"):
+        pytest.skip(f"no soak: TACHO_SKIP_SLOW is set, and it takes {MINUTES:.0f} minutes")
+    seed = int(os.environ.get("TACHO_SOAK_SEED", time.time()))
+    print(f"seed {seed}, {MINUTES:g} minutes")
+    certificate, key = self_signed(tmp_path)
+    web = tmp_path / "web.yml"
+    web.write_text(f"tls_server_config:\n  cert_file: {certificate}\n  key_file: {key}\n")
+    with (
+        with_memory_of(128) as prefix,
+        Cgroup("soak") as parent,
+        Cgroup("steady", parent) as group,
+        ExactServer(group.prefix) as server,
+    ):
+        config = {
+            "targets": [target("steady", group.path), target("come", f"{parent.path}/[cs][0-9]*")],
+            "limits": {"max_targets": 64},
+        }
+        soak(config, server, parent, tmp_path, random.Random(seed), flags=[f"--web.config.file={web}"], prefix=prefix, start_timeout=60)
