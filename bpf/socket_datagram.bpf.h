@@ -30,9 +30,13 @@ static __always_inline void datagram_arrived(struct sock *sk, struct socket_stat
 		last = BPF_CORE_READ(sk, sk_receive_queue.prev);
 	else if (is_udp(sk) && BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen))
 		last = BPF_CORE_READ((struct udp_sock *)sk, reader_queue.prev);
-	/* It has been received meanwhile. */
-	if (!last)
+	if (!last) {
+		/* It has been received meanwhile. */
+		ring = find_ring(st);
+		if (ring)
+			take_from(&ring->overtaken, 1);
 		return;
+	}
 	if (is_udp(sk)) {
 		read_arrival(&arrival, last);
 		if (arrival.quic)
@@ -53,6 +57,8 @@ static __always_inline void datagram_arrived(struct sock *sk, struct socket_stat
 		if (!ring)
 			return;
 	}
+	if (is_overtaken(ring, sk))
+		return;
 	ring_arrived(ring, &arrival, now);
 }
 
@@ -165,8 +171,14 @@ static __always_inline struct datagram_peer *sender(struct sock *sk, struct sock
 	struct datagram_peer *peer;
 	u64 id;
 
-	if (source == ADDRESS_UNKNOWN)
-		return called_with_all(st, now);
+	if (source == ADDRESS_UNKNOWN) {
+		peer = called_with_all(st, now);
+		if (peer || (st->datagrams & (DATAGRAM_CALLS | DATAGRAM_SERVES)) != DATAGRAM_CALLS)
+			return peer;
+		/* It was read before its arrival was told, by a socket that only calls. */
+		peer = find_datagram_peer(peer_id(st, st->source));
+		return peer && peer->role == PEER_CALLED ? peer : NULL;
+	}
 	id = peer_id(st, source);
 	peer = find_datagram_peer(id);
 	if (peer)
@@ -219,10 +231,15 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 		if (source != ADDRESS_SOLE)
 			source = ADDRESS_UNKNOWN;
 		slot = take_slot(sk, ring, source, now);
-		arrival = slot ? slot->arrival : oldest_arrival(ring, now);
-		if (slot) {
+		if (!slot) {
+			arrival = oldest_arrival(ring, now);
+		} else if (slot->open) {
+			arrival = slot->arrival;
 			source = slot->source;
 			count = slot->open;
+		} else {
+			/* Its arrival is being told, on another CPU. */
+			slot = NULL;
 		}
 	}
 	socket_number(st);
@@ -244,6 +261,7 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 		if (!ring)
 			return;
 		slot = take_slot(sk, ring, source, now);
+		ring->overtaken = 0; /* told when there was no ring */
 		if (slot)
 			slot->arrival = arrival;
 	}
@@ -383,6 +401,8 @@ static __always_inline void datagram_sent(struct sock *sk, struct socket_state *
 			peer->first = find_peer_slot(&st->target, sk, &to.address);
 	}
 	st->datagrams |= DATAGRAM_CALLS;
+	if (st->datagrams & DATAGRAM_RING)
+		st->source = to.destination;
 	calls = calls_to(peer);
 	call_begun(&calls, count, now);
 }

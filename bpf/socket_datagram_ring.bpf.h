@@ -37,6 +37,7 @@ struct datagram_ring {
 	u64 turned; /* when `buried` was turned over */
 	u32 arrived;
 	u32 taken;     /* of the arrivals */
+	u32 overtaken; /* read before the hook of their arrival, which is still to come */
 	u32 open;      /* datagrams that are read, and neither answered nor forgotten */
 	u32 anonymous; /* of these, those whose sender is not known */
 	u32 buried[2]; /* of these, those that have no slot; the second ones are older */
@@ -117,6 +118,30 @@ static __noinline struct datagram_ring *make_ring(struct socket_state *st, u32 w
 	return ring;
 }
 
+static __always_inline u32 smaller(u32 a, u32 b)
+{
+	return a < b ? a : b;
+}
+
+/* Takes `count` from a counter that others change, too; what is not in it stays. @return what was taken */
+static __always_inline u32 take_from(u32 *counter, u32 count)
+{
+	u32 taken = smaller(*(volatile u32 *)counter, count);
+
+	__sync_fetch_and_add(counter, -taken);
+	return taken;
+}
+
+/*
+ * Whether this hook is one too many: everything that waits has a slot, and a datagram was read before its
+ * hook. Without looking at what waits the hook of a datagram that comes behind it would be taken for its own.
+ */
+static __always_inline bool is_overtaken(struct datagram_ring *ring, struct sock *sk)
+{
+	return ring->overtaken && ring->arrived - ring->taken >= datagrams_waiting(sk) &&
+	       take_from(&ring->overtaken, 1);
+}
+
 static __always_inline void ring_arrived(struct datagram_ring *ring, const struct arrival *arrival, u64 now)
 {
 	struct datagram_slot *slot = &ring->slots[fetch_add_u32(&ring->arrived, 1) % DATAGRAM_SLOTS];
@@ -143,7 +168,8 @@ static __always_inline struct datagram_slot *take_slot(struct sock *sk, struct d
 	u32 number;
 
 	if (!waiting || waiting >= 1U << 31) {
-		/* Nothing told its arrival. */
+		/* Nothing has told its arrival yet. */
+		__sync_fetch_and_add(&ring->overtaken, 1);
 		number = fetch_add_u32(&ring->arrived, 1);
 		slot = &ring->slots[number % DATAGRAM_SLOTS];
 		slot->arrival = now;
@@ -228,20 +254,6 @@ __noinline int close_requests(u64 number, u64 source, u32 from, u32 wanted)
 	}
 	answered->count = known - wanted;
 	return 0;
-}
-
-static __always_inline u32 smaller(u32 a, u32 b)
-{
-	return a < b ? a : b;
-}
-
-/* Takes `count` from a counter that others change, too; what is not in it stays. @return what was taken */
-static __always_inline u32 take_from(u32 *counter, u32 count)
-{
-	u32 taken = smaller(*(volatile u32 *)counter, count);
-
-	__sync_fetch_and_add(counter, -taken);
-	return taken;
 }
 
 static __always_inline u32 unbury(struct datagram_ring *ring, u32 count)

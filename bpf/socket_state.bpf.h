@@ -78,7 +78,7 @@ struct socket_state {
 	u32 notes[SOCKET_EVENTS];
 	/* Datagram sockets. */
 	u64 number;	/* tells its peers and its ring from those of other sockets */
-	u64 source;	/* who sent what came last; kept only while there is no ring */
+	u64 source;	/* who sent what came last; once there is a ring, who was called last */
 	u64 batch;	/* the sendmmsg that is under way, or was the last one */
 	u32 batch_next; /* message of it */
 	u32 calls_open; /* of a socket that only calls */

@@ -1,6 +1,5 @@
 // Datagrams that get no reply, that are answered late, many at a time, empty or in one piece.
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
@@ -22,14 +21,6 @@ using namespace tacho::kernel_test;
 namespace {
 
 constexpr int kBytes = 40;
-
-sockaddr_in loopback(std::uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(port);
-  return address;
-}
 
 UniqueFd bound_socket() {
   UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));

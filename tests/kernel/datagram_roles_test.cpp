@@ -6,11 +6,13 @@
 
 #include <array>
 #include <catch2/catch.hpp>
+#include <cerrno>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "kernel/support/child.h"
+#include "kernel/support/datagrams.h"
 #include "kernel/support/running.h"
 #include "kernel/support/wire.h"
 
@@ -20,47 +22,7 @@ using namespace tacho::kernel_test;
 namespace {
 
 constexpr int kRequests = 23;
-constexpr std::size_t kBytes = 40;
-
-sockaddr_in loopback(std::uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(port);
-  return address;
-}
-
-UniqueFd datagram_socket() {
-  UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  must(socket.get() >= 0, "socket");
-  return socket;
-}
-
-/// On a free port from `first` to 32767, where the kernel gives none by itself; 0: one that it gives.
-UniqueFd bound_socket(std::uint16_t first) {
-  constexpr std::uint16_t kEnd = 32768;
-  UniqueFd socket = datagram_socket();
-  for (std::uint16_t port = first; port < kEnd; ++port) {
-    const auto address = loopback(port);
-    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
-      return socket;
-    }
-  }
-  throw std::runtime_error("no port is free");
-}
-
-void connect_to(const UniqueFd& socket, std::uint16_t port) {
-  const auto address = loopback(port);
-  must(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0, "connect");
-}
-
-void send_to(const UniqueFd& socket, std::uint16_t port) {
-  const std::string data(kBytes, 'd');
-  const auto address = loopback(port);
-  must(::sendto(socket.get(), data.data(), data.size(), 0, reinterpret_cast<const sockaddr*>(&address),
-                sizeof(address)) == kBytes,
-       "sendto");
-}
+constexpr std::size_t kBytes = kDatagramBytes;
 
 }  // namespace
 

@@ -14,6 +14,13 @@ namespace {
 constexpr std::size_t kLargest = 1 << 20;
 std::array<char, kLargest> buffer{};
 
+void send_at_once(const UniqueFd& socket) {
+  const int on = 1;
+  must(::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) == 0, "TCP_NODELAY");
+}
+
+}  // namespace
+
 sockaddr_in loopback(std::uint16_t port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -21,13 +28,6 @@ sockaddr_in loopback(std::uint16_t port) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   return address;
 }
-
-void send_at_once(const UniqueFd& socket) {
-  const int on = 1;
-  must(::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) == 0, "TCP_NODELAY");
-}
-
-}  // namespace
 
 void must(bool good, const char* what) {
   if (!good) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <netinet/in.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -19,6 +20,8 @@ void must(bool good, const char* what);
 /// The clock of the programs (CLOCK_MONOTONIC).
 std::int64_t now_ns();
 
+/// An address of the loopback interface.
+sockaddr_in loopback(std::uint16_t port);
 /// A listening TCP socket of the loopback interface.
 UniqueFd listen_tcp(std::uint16_t port = 0);
 std::uint16_t port_of(const UniqueFd& socket);

@@ -1,0 +1,56 @@
+#include "kernel/support/datagrams.h"
+
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <stdexcept>
+#include <string>
+
+#include "kernel/support/wire.h"
+
+namespace tacho::kernel_test {
+
+UniqueFd datagram_socket() {
+  UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  must(socket.get() >= 0, "socket");
+  return socket;
+}
+
+UniqueFd bound_socket(std::uint16_t first) {
+  constexpr std::uint16_t kEnd = 32768;
+  UniqueFd socket = datagram_socket();
+  for (std::uint16_t port = first; port < kEnd; ++port) {
+    const auto address = loopback(port);
+    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
+      return socket;
+    }
+  }
+  throw std::runtime_error("no port is free");
+}
+
+void connect_to(const UniqueFd& socket, std::uint16_t port) {
+  const auto address = loopback(port);
+  must(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0, "connect");
+}
+
+void send_to(const UniqueFd& socket, std::uint16_t port) {
+  const std::string data(kDatagramBytes, 'd');
+  const auto address = loopback(port);
+  must(::sendto(socket.get(), data.data(), data.size(), 0, reinterpret_cast<const sockaddr*>(&address),
+                sizeof(address)) == kDatagramBytes,
+       "sendto");
+}
+
+sockaddr_in spin_for(const UniqueFd& socket) {
+  std::array<char, kDatagramBytes> data{};
+  sockaddr_in from{};
+  socklen_t length = sizeof(from);
+  while (::recvfrom(socket.get(), data.data(), data.size(), MSG_DONTWAIT, reinterpret_cast<sockaddr*>(&from), &length) <
+         0) {
+    must(errno == EAGAIN, "recvfrom");
+  }
+  return from;
+}
+
+}  // namespace tacho::kernel_test
