@@ -27,10 +27,10 @@ static __always_inline void forget_thread(struct poll_state *st)
 		return;
 	add_atomic(&shared->threads, -1);
 	if (st->started) {
-		add_atomic(&shared->begin, 1);
+		mark_shared_change(&shared->begin);
 		add_atomic(&shared->waiters, -1);
 		add_atomic(&shared->started_ns, -st->started);
-		add_atomic(&shared->end, 1);
+		mark_shared_change(&shared->end);
 	}
 }
 
@@ -80,11 +80,11 @@ static __always_inline void end_wait(struct poll_state *st, struct poll_shard *s
 	u64 started = st->started;
 
 	st->started = 0;
-	add(&shard->begin, 1);
+	mark_change(&shard->begin);
 	observe(&shard->duration[outcome], now - started);
 	add(&shard->waiters, -1);
 	add(&shard->started_ns, -started);
-	add(&shard->end, 1);
+	mark_change(&shard->end);
 }
 
 static __always_inline void begin_wait(struct poll_state *st, bool nonblocking, u32 shard_index)
@@ -105,15 +105,15 @@ static __always_inline void begin_wait(struct poll_state *st, bool nonblocking, 
 	st->adopted = shard_index == SHARED_SHARD;
 	st->started = now;
 	if (shard_index == SHARED_SHARD) {
-		add_atomic(&shard->begin, 1);
+		mark_shared_change(&shard->begin);
 		add_atomic(&shard->waiters, 1);
 		add_atomic(&shard->started_ns, now);
-		add_atomic(&shard->end, 1);
+		mark_shared_change(&shard->end);
 	} else {
-		add(&shard->begin, 1);
+		mark_change(&shard->begin);
 		add(&shard->waiters, 1);
 		add(&shard->started_ns, now);
-		add(&shard->end, 1);
+		mark_change(&shard->end);
 	}
 }
 

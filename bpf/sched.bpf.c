@@ -50,7 +50,7 @@ static __always_inline void switch_out(struct sched_state *st, struct task_struc
 
 	if (!sums)
 		goto out;
-	add(&sums->begin, 1);
+	mark_change(&sums->begin);
 	end_state(st, sums, shard, now);
 	if (preempted || !bits) {
 		st->state = TACHO_THREAD_RUNNABLE;
@@ -60,7 +60,7 @@ static __always_inline void switch_out(struct sched_state *st, struct task_struc
 	}
 	st->since = now;
 	begin_state(st, sums, shard);
-	add(&sums->end, 1);
+	mark_change(&sums->end);
 out:
 	if (bits & TASK_DEAD)
 		drop_state(task);
@@ -76,12 +76,12 @@ static __always_inline void switch_in(struct sched_state *st, struct task_struct
 	/* Clocks of two CPUs may differ a little. */
 	if (st->state == TACHO_THREAD_RUNNABLE)
 		observe(&sums->runqueue_delay, now > st->since ? now - st->since : 0);
-	add(&sums->begin, 1);
+	mark_change(&sums->begin);
 	end_state(st, sums, shard, now);
 	st->state = TACHO_THREAD_RUNNING;
 	st->since = now;
 	begin_state(st, sums, shard);
-	add(&sums->end, 1);
+	mark_change(&sums->end);
 	if (now - st->affinity_at > AFFINITY_INTERVAL_NS) {
 		st->affinity_at = now;
 		note_affinity(&sums->affinity[(now >> TACHO_AFFINITY_SHIFT) & 1], task, now);
@@ -115,12 +115,12 @@ static __always_inline void become_runnable(struct sched_state *st)
 	if (!sums)
 		return;
 	now = bpf_ktime_get_ns();
-	add(&sums->begin, 1);
+	mark_change(&sums->begin);
 	end_state(st, sums, shard, now);
 	st->state = TACHO_THREAD_RUNNABLE;
 	st->since = now;
 	begin_state(st, sums, shard);
-	add(&sums->end, 1);
+	mark_change(&sums->end);
 }
 
 /* Of a thread that has slept. The event also comes for threads that were about to, with interrupts on: those
@@ -204,8 +204,8 @@ int sched_adopt(struct bpf_iter__task *ctx)
 		count_loss(TACHO_LOST_TASK_STATE);
 	if (!st || st->adopted != first.adopted)
 		return 0;
-	add_atomic(&sums->begin, 1);
+	mark_shared_change(&sums->begin);
 	begin_state(&first, sums, SHARED_SHARD);
-	add_atomic(&sums->end, 1);
+	mark_shared_change(&sums->end);
 	return 0;
 }

@@ -48,9 +48,9 @@ static __always_inline void forget_thread(struct sched_state *st)
 		st->state = NO_STATE;
 		return;
 	}
-	add(&sums->begin, 1);
+	mark_change(&sums->begin);
 	end_state(st, sums, shard, bpf_ktime_get_ns());
-	add(&sums->end, 1);
+	mark_change(&sums->end);
 }
 
 /* Whose the thread is. */

@@ -36,6 +36,37 @@ static __always_inline void add_atomic(u64 *counter, u64 value)
 	__sync_fetch_and_add(counter, value);
 }
 
+/*
+ * A change begins or ends, for readers that tell by two counters whether they were caught in the middle
+ * (exporter/probes/bracket.h): they must see the first one before what changes, and that before the second
+ * one. x86 keeps stores in order. On arm64 only atomics that return the old value are barriers, which BPF has
+ * there since Linux 5.18.
+ */
+#if defined(__TARGET_ARCH_x86)
+static __always_inline void mark_change(u64 *counter)
+{
+	add(counter, 1);
+}
+
+static __always_inline void mark_shared_change(u64 *counter)
+{
+	add_atomic(counter, 1);
+}
+#else
+static __always_inline void mark_shared_change(u64 *counter)
+{
+	u64 old = __sync_fetch_and_add(counter, 1);
+
+	/* Without a use of it the compiler takes the instruction that returns nothing. */
+	asm volatile("" : "+r"(old));
+}
+
+static __always_inline void mark_change(u64 *counter)
+{
+	mark_shared_change(counter);
+}
+#endif
+
 static __always_inline u32 log2_u64(u64 v)
 {
 	u32 r = 0;
