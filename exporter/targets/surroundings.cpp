@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include "targets/cgroup_tree.h"
+
 namespace tacho::targets {
 namespace {
 
@@ -28,6 +30,23 @@ bool shows_part(const std::string& cgroupfs) {
   return ::stat(cgroupfs.c_str(), &about) == 0 && about.st_ino != kRootInode;
 }
 
+/// Containers that a runtime has put into v1's hierarchies alone, on a machine whose v2 is used.
+std::vector<std::string> containers_of_v1_alone(const std::string& v1, const std::string& v2) {
+  std::vector<std::string> alone;
+  const auto old = walk_cgroups(v1);
+  const auto all = walk_cgroups(v2);
+  if (!old || !all) {
+    return alone;
+  }
+  for (const auto& [path, id] : *old) {
+    const CgroupIdentity identity = identify(path);
+    if (identity.kind == CgroupIdentity::Kind::container && identity.path == path && !all->contains(path)) {
+      alone.push_back(path);
+    }
+  }
+  return alone;
+}
+
 bool may_be(const CgroupIdentity& container, std::string_view runtime) {
   return container.pod_uid.empty() && (container.runtime == runtime || container.runtime.empty());
 }
@@ -45,6 +64,15 @@ std::vector<std::string> hidden_from(const Paths& paths, const TargetRules& rule
     hidden.emplace_back("the cgroups at " + paths.cgroupfs +
                         " are not the machine's, so containers are not told apart: start tacho's container with "
                         "--volume /sys/fs/cgroup:/sys/fs/cgroup:ro");
+  }
+  const std::string v1 = rules.needs_cgroup_tree() && !paths.cgroup_v1
+                             ? find_controller_mount(paths.procfs + "/self/mountinfo", "memory")
+                             : std::string();
+  if (const auto alone = v1.empty() ? std::vector<std::string>() : containers_of_v1_alone(v1, paths.cgroupfs);
+      !alone.empty()) {
+    hidden.push_back(std::to_string(alone.size()) + (alone.size() == 1 ? " container is" : " containers are") +
+                     " in cgroup v1 alone (" + alone.front() + "), so not told apart by " + paths.cgroupfs +
+                     ": --path.cgroupfs=" + v1 + " does");
   }
   return hidden;
 }

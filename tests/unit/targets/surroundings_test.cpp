@@ -76,6 +76,29 @@ TEST_CASE("a part of the cgroups is not the machine's") {
   }
 }
 
+TEST_CASE("containers of a runtime that uses cgroup v1 on a hybrid machine are told apart there") {
+  const TempTree tree;
+  (void)tree.directory("v2/system.slice/docker-" + kId + ".scope");
+  (void)tree.directory("v1/system.slice/docker-" + kId + ".scope");
+  Paths paths = paths_of(tree);
+  paths.cgroupfs = tree.path() + "/v2";
+  (void)tree.file("self/mountinfo", "31 30 0:27 / " + paths.cgroupfs + " rw - cgroup2 cgroup2 rw\n34 30 0:30 / " +
+                                        tree.path() + "/v1 rw - cgroup cgroup rw,memory\n");
+  const auto hint = [&] {
+    Lines lines = tacho::targets::hidden_from(paths, rules());
+    std::erase_if(lines, [](const std::string& line) { return line.find("v1") == std::string::npos; });
+    return lines;
+  };
+  CHECK(hint().empty());
+  const std::string alone(64, 'b');
+  (void)tree.directory("v1/docker/" + alone + "/inside");
+  REQUIRE(hint().size() == 1);
+  CHECK_THAT(hint().front(), Catch::Contains("1 container is in cgroup v1 alone (/docker/" + alone + ")") &&
+                                 Catch::Contains("--path.cgroupfs=" + tree.path() + "/v1"));
+  paths.cgroup_v1 = true;
+  CHECK(hint().empty());
+}
+
 TEST_CASE("who has no name hears which directory would tell it") {
   const TempTree tree;
   const Lines docker = missing(tree, {"/docker/" + kId});
