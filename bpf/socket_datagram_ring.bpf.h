@@ -211,48 +211,61 @@ struct {
 	__type(value, struct answered);
 } answered_requests SEC(".maps");
 
+struct closing {
+	struct datagram_ring *ring;
+	struct answered *answered;
+	u64 source;
+	u32 from; /* slot to look at first */
+	u32 taken;
+	u32 wanted; /* requests that are still to be closed */
+};
+
+static long close_slot(u32 index, struct closing *closing)
+{
+	struct datagram_slot *slot = &closing->ring->slots[(closing->from + index) % DATAGRAM_SLOTS];
+	struct answered *answered = closing->answered;
+	u32 take = slot->open, read = slot->read;
+
+	if (closing->from + index == closing->taken)
+		return 1;
+	answered->next = closing->from + index;
+	if (!take || !read || (closing->source != ADDRESS_ANY && slot->source != closing->source))
+		return 0;
+	if (take > closing->wanted)
+		take = closing->wanted;
+	/* Another thread may have been faster. */
+	if (fetch_add_u32(&slot->open, -take) < take) {
+		__sync_fetch_and_add(&slot->open, take);
+		return 0;
+	}
+	answered->arrivals += slot->arrival * take;
+	answered->reads += (slot->arrival + ((u64)(read & ~READ_FORGOTTEN) << READ_SHIFT)) * take;
+	answered->source = slot->source;
+	if (read & READ_FORGOTTEN)
+		answered->late += take;
+	closing->wanted -= take;
+	return !closing->wanted;
+}
+
 /*
  * Closes up to `wanted` open requests from `source`, the slot `from` first. A global function: the verifier
  * works through its loop once a program, and not on every path that comes here.
  */
 __noinline int close_requests(u64 number, u64 source, u32 from, u32 wanted)
 {
-	struct datagram_ring *ring = bpf_map_lookup_elem(&datagram_rings, &number);
-	u32 zero = 0, taken, known = wanted;
-	struct answered *answered = bpf_map_lookup_elem(&answered_requests, &zero);
+	struct closing closing = {.source = source, .from = from, .wanted = wanted};
+	u32 zero = 0;
 
-	if (!ring || !answered)
+	closing.ring = bpf_map_lookup_elem(&datagram_rings, &number);
+	closing.answered = bpf_map_lookup_elem(&answered_requests, &zero);
+	if (!closing.ring || !closing.answered)
 		return 0;
-	__builtin_memset(answered, 0, sizeof(*answered));
-	taken = ring->taken;
-	if (taken - from > DATAGRAM_SLOTS)
-		from = taken - DATAGRAM_SLOTS;
-	for (u32 i = 0; i < DATAGRAM_SLOTS; i++) {
-		struct datagram_slot *slot = &ring->slots[(from + i) % DATAGRAM_SLOTS];
-		u32 take = slot->open, read = slot->read;
-
-		if (from + i == taken)
-			break;
-		answered->next = from + i;
-		if (!take || !read || (source != ADDRESS_ANY && slot->source != source))
-			continue;
-		if (take > wanted)
-			take = wanted;
-		/* Another thread may have been faster. */
-		if (fetch_add_u32(&slot->open, -take) < take) {
-			__sync_fetch_and_add(&slot->open, take);
-			continue;
-		}
-		answered->arrivals += slot->arrival * take;
-		answered->reads += (slot->arrival + ((u64)(read & ~READ_FORGOTTEN) << READ_SHIFT)) * take;
-		answered->source = slot->source;
-		if (read & READ_FORGOTTEN)
-			answered->late += take;
-		wanted -= take;
-		if (!wanted)
-			break;
-	}
-	answered->count = known - wanted;
+	__builtin_memset(closing.answered, 0, sizeof(*closing.answered));
+	closing.taken = closing.ring->taken;
+	if (closing.taken - from > DATAGRAM_SLOTS)
+		closing.from = closing.taken - DATAGRAM_SLOTS;
+	REPEAT(DATAGRAM_SLOTS, close_slot, &closing);
+	closing.answered->count = wanted - closing.wanted;
 	return 0;
 }
 
