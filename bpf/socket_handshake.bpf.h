@@ -11,7 +11,7 @@
  * Neither is TLS' goodbye a request (close_notify, RFC 8446, 6.1). TLS 1.2 shows its type. Under TLS 1.3 it
  * looks like data of two bytes: whether it was one is known when the connection goes on, or ends.
  *
- * Only the first bytes of a record are looked at, where a server reads in the first turns of a connection,
+ * Only the header of a record is looked at, where a server reads in the first turns of a connection,
  * and later on where a turn begins with a read that is as short as a goodbye; in the buffer of the system
  * call that reads them. io_uring's is not found, and its handshakes count as requests.
  */
@@ -31,6 +31,7 @@
 #define LAST_FLIGHT_LEAST 40
 /* close_notify: 24 bytes in TLS 1.3, 31 with AES-GCM in TLS 1.2, more with a MAC and padding. */
 #define CLOSE_NOTIFY_BYTES 96
+#define CLOSE_NOTIFY_TLS13 24
 /* Its record in TLS 1.3: two bytes, the type, and a tag of 16, or of 8 (AES-CCM-8). */
 #define SHORT_RECORD 19
 #define SHORT_RECORD_CCM_8 11
@@ -50,19 +51,35 @@ enum tls_state {
 
 enum { TLS_CHANGE_CIPHER_SPEC = 20, TLS_ALERT_RECORD = 21, TLS_HANDSHAKE = 22, TLS_APPLICATION_DATA = 23 };
 
+/* A handshake record has a message's header at least (RFC 8446, 4); none is longer than 2^14 + 2048 bytes. */
+#define HANDSHAKE_RECORD_LEAST 4
+#define TLS_RECORD_MOST 18432
+
 /*
- * The type of the record that begins at `offset` in what the running call has read; 0 if it does not look
- * like one. A global function: the verifier works through it once a program, not on every path that comes
- * here.
+ * Type and, from the ninth bit on, length of the record that begins at `offset` in what the running call has
+ * read; 0 if it does not look like one. Other protocols begin with a length, which may be as the first two
+ * bytes of a record; its version and length tell them apart. A global function: the verifier works through it
+ * once a program, not on every path that comes here.
  */
-__noinline u32 record_type(u32 offset)
+__noinline u32 record_header(u32 offset)
 {
 	const void *buffer = first_buffer(NULL);
-	u8 record[2] = {};
+	u8 record[TLS_RECORD_HEADER] = {};
+	u32 length;
 
-	if (!buffer || bpf_probe_read_user(record, sizeof(record), buffer + offset) || record[1] != 3)
+	if (!buffer || bpf_probe_read_user(record, sizeof(record), buffer + offset))
 		return 0;
-	return record[0];
+	length = (u32)record[3] << 8 | record[4];
+	if (record[1] != 3 || !record[2] || record[2] > 4 || length > TLS_RECORD_MOST)
+		return 0;
+	if (record[0] == TLS_HANDSHAKE && length < HANDSHAKE_RECORD_LEAST)
+		return 0;
+	return length << 8 | record[0];
+}
+
+static __always_inline u8 record_type(u32 offset)
+{
+	return record_header(offset);
 }
 
 /*
@@ -110,7 +127,8 @@ static __always_inline u8 connected_turn(u32 bytes)
 static __always_inline void begin_handshake_turn(struct socket_state *st, u32 bytes)
 {
 	u8 before = st->tls;
-	u32 type, proxy;
+	u32 proxy;
+	u8 type;
 
 	if (speaks_tls(st)) {
 		st->tls = connected_turn(bytes);
@@ -140,14 +158,19 @@ static __always_inline void begin_handshake_turn(struct socket_state *st, u32 by
 /*
  * More is read in a turn: a second ClientHello (HelloRetryRequest) comes right behind change_cipher_spec, the
  * first one behind a proxy's header. Only there does a record begin for sure; elsewhere what is read may be
- * the inside of one, where any bytes can stand.
+ * the inside of one, where any bytes can stand. What is short behind change_cipher_spec is Finished, with
+ * which a client resumes a session of TLS 1.2.
  */
 static __always_inline void continue_handshake_turn(struct socket_state *st)
 {
-	if (st->tls == TLS_PROXIED || (st->tls == TLS_FLIGHT && st->turn_bytes == CHANGE_CIPHER_SPEC_BYTES)) {
-		if (record_type(0) == TLS_HANDSHAKE)
-			st->tls = TLS_HELLO;
-	}
+	u32 least = st->tls == TLS_FLIGHT ? LAST_FLIGHT_BYTES : 0;
+	u32 record;
+
+	if (st->tls != TLS_PROXIED && (st->tls != TLS_FLIGHT || st->turn_bytes != CHANGE_CIPHER_SPEC_BYTES))
+		return;
+	record = record_header(0);
+	if ((u8)record == TLS_HANDSHAKE && record >> 8 > least)
+		st->tls = TLS_HELLO;
 }
 
 /* Has the open turn brought all of the client's last flight, which not every server answers? */
@@ -171,7 +194,9 @@ static __always_inline bool end_special_turn(struct socket_state *st, u32 bytes)
 		return false;
 	case TLS_FLIGHT:
 		st->tls = TLS_CONNECTED;
-		return st->turn_bytes > LAST_FLIGHT_BYTES;
+		/* A goodbye may come right behind it, and is answered by one. */
+		return st->turn_bytes > LAST_FLIGHT_BYTES + CLOSE_NOTIFY_TLS13 ||
+		       (st->turn_bytes > LAST_FLIGHT_BYTES && bytes != CLOSE_NOTIFY_TLS13);
 	case TLS_FINAL:
 		st->tls = TLS_CONNECTED;
 		return false;

@@ -29,6 +29,7 @@ const std::string kHello = record(22, std::string(300, 'h'));
 const std::string kChangeCipherSpec = record(20, "\1");
 const std::string kFinished = record(23, std::string(53, 'f'));
 const std::string kKeyExchange = record(22, std::string(70, 'k'));
+const std::string kFinished12 = record(22, std::string(40, 'f'));
 const std::string kRequest = record(23, std::string(120, 'q'));
 /// As long as a goodbye under TLS 1.3, and a goodbye under TLS 1.2.
 const std::string kShort = record(23, std::string(19, 's'));
@@ -60,6 +61,10 @@ const std::vector<Conversation>& conversations() {
        {{kHello}, {kKeyExchange + kChangeCipherSpec + kKeyExchange}, {kRequest}},
        2},
       {"a plain exchange before TLS", {{"please"}, {kHello}, {kChangeCipherSpec + kFinished}, {kRequest}}, 2},
+      {"TLS 1.2, a session is resumed", {{kHello}, {kChangeCipherSpec, kFinished12, kRequest}, {kRequest}}, 1},
+      {"no TLS, a length like the beginning of a handshake",
+       {{"please"}, {"\x16\x03\x00\x00\x03"s + std::string(785, 'q')}, {"please"}},
+       0},
       {"no TLS", {{"\x17\x03\x03"}, {"\x14\x03\x03"}}, 0},
   };
   return all;
