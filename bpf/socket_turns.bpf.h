@@ -9,6 +9,7 @@
 #include "socket_http2.bpf.h"
 #include "socket_peers.bpf.h"
 #include "socket_pipelining.bpf.h"
+#include "socket_replication.bpf.h"
 #include "socket_state.bpf.h"
 
 static __always_inline u32 role_index(const struct socket_state *st)
@@ -206,6 +207,8 @@ static __always_inline void server_received(struct socket_state *st, struct sock
 		if (st->tls == TLS_HELD)
 			observe_held_turn(st, shard);
 		finish_reply(st, shard, false);
+		if (is_replica(st, bytes))
+			return;
 		open_turn(st, shard, tp, arrival, now, bytes);
 	} else {
 		return;

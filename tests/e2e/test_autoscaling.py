@@ -6,7 +6,6 @@ Every server has 0.2 CPUs, in a pod as the kubelet lays it out; Kubernetes' auto
 
 import contextlib
 import dataclasses
-import os
 import time
 
 import pytest
@@ -21,6 +20,7 @@ from support.paths import REPOSITORY
 from support.process import Process
 from support.prometheus import Prometheus
 from support.servers import Burn
+from support.slow import slow
 from support.tacho import Tacho
 from support.waiting import wait_until
 
@@ -149,12 +149,7 @@ def seconds_until(condition, since: float, timeout: float, what: str) -> float:
     return time.monotonic() - since
 
 
-SLOW = pytest.mark.skipif(
-    os.environ.get("TACHO_SKIP_SLOW", "") not in ("", "0"), reason="short requests take as long again: TACHO_SKIP_SLOW is set"
-)
-
-
-@pytest.mark.parametrize("milliseconds", [100, pytest.param(1, marks=SLOW)])
+@pytest.mark.parametrize("milliseconds", [100, pytest.param(1, marks=slow("short requests take as long again"))])
 def test_it_grows_under_load_and_shrinks_to_the_minimum_after_it(node, prometheus, milliseconds):
     with Deployment(node, f"burn{milliseconds}", milliseconds) as deployment:
         scaler = Scaler(prometheus, deployment)

@@ -13,13 +13,22 @@ def free_port() -> int:
 
 def listening_ports() -> set[int]:
     """Ports of this network name space on which TCP is listened, asked of /proc: no server sees a connection."""
+    return _ports("tcp", "0A")
+
+
+def udp_ports() -> set[int]:
+    """Ports that an unconnected UDP socket is bound to, asked in the same way."""
+    return _ports("udp", "07")
+
+
+def _ports(protocol: str, wanted: str) -> set[int]:
     ports = set()
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+    for table in (f"/proc/net/{protocol}", f"/proc/net/{protocol}6"):
         with open(table) as lines:
             next(lines)
             for line in lines:
                 _, local, _, state, *_ = line.split()
-                if state == "0A":
+                if state == wanted:
                     ports.add(int(local.rpartition(":")[2], 16))
     return ports
 

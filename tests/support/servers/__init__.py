@@ -4,6 +4,7 @@
 """
 
 from support.servers.apache import Apache
+from support.servers.caddy import Caddy
 from support.servers.dns import Dnsmasq, Knot
 from support.servers.exact import ExactServer, UringServer
 from support.servers.gnutls import GnutlsServer
@@ -13,11 +14,13 @@ from support.servers.memcached import Memcached
 from support.servers.nginx import Nginx
 from support.servers.ntp import Chrony
 from support.servers.postgres import Postgres
-from support.servers.python import AsyncioEcho, Gunicorn, Waitress
+from support.servers.python import AsyncioEcho, Gunicorn, Script, TlsWork, Waitress
 from support.servers.redis import Redis
+from support.servers.rsyslog import Rsyslog
 from support.servers.work import Burn, Go, Java, Node, NodeTls
 
 __all__ = [
-    "Apache", "AsyncioEcho", "Burn", "Dnsmasq", "ExactServer", "GnutlsServer", "Go", "Gunicorn", "HAProxy", "Java", "Knot",
-    "MariaDB", "Memcached", "Nginx", "Node", "NodeTls", "Postgres", "Redis", "UringServer", "Waitress",
+    "Apache", "AsyncioEcho", "Burn", "Caddy", "Dnsmasq", "ExactServer", "GnutlsServer", "Go", "Gunicorn", "HAProxy", "Java", "Knot",
+    "MariaDB", "Memcached", "Nginx", "Node", "NodeTls", "Postgres", "Redis", "Rsyslog", "Script",
+    "TlsWork", "UringServer", "Waitress",
 ]  # fmt: skip

@@ -24,7 +24,8 @@ def postgres_programs() -> pathlib.Path:
 class Postgres(Server):
     """Listens on TCP and on a unix socket in `directory`; everybody may log in without a password, TLS is off.
 
-    Nothing is durable, unless `durable`: then every commit waits for the disk, and the janitor runs.
+    Nothing is durable, unless `durable`: then every commit waits for the disk, and the janitor runs. `primary_port`: of
+    another one whose standby it is.
     """
 
     name = "postgres"
@@ -32,15 +33,21 @@ class Postgres(Server):
     # TLS and GSS are asked for first by default, with a request and a reply of their own.
     environment = {"PGUSER": _USER, "PGDATABASE": _USER, "PGSSLMODE": "disable", "PGGSSENCMODE": "disable"}
 
-    def __init__(self, prefix=(), durable: bool = False):
+    def __init__(self, prefix=(), durable: bool = False, primary_port: int | None = None):
         self._durable = durable
+        self._primary_port = primary_port
         super().__init__(prefix)
 
     def start(self):
         shutil.chown(self.directory, _USER, _USER)
         programs = postgres_programs()
         data = self.directory / "data"
-        run([programs / "initdb", "-D", data, "-A", "trust", "--no-sync", "--locale=C"], user=_USER)
+        if self._primary_port:
+            # A standby: the primary's files, and its log as it grows.
+            run([programs / "pg_basebackup", "-D", data, "-h", "127.0.0.1", "-p", self._primary_port, "--write-recovery-conf",
+                 "--no-sync", "--checkpoint=fast"], user=_USER, env=self.environment)  # fmt: skip
+        else:
+            run([programs / "initdb", "-D", data, "-A", "trust", "--no-sync", "--locale=C"], user=_USER)
         return self._start([
             programs / "postgres", "-D", data, "-p", self.port, "-h", "127.0.0.1", "-k", self.directory,
             *([] if self._durable else _NOTHING_DURABLE),

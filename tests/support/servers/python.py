@@ -2,6 +2,7 @@
 
 import pathlib
 
+from support.certificate import self_signed
 from support.servers.base import Server
 
 _PROGRAMS = pathlib.Path(__file__).parent / "programs"
@@ -94,3 +95,38 @@ class AsyncioEcho(Server):
     @property
     def address(self) -> str:
         return f"unix:{self.directory / 'socket'}" if self._unix else super().address
+
+
+class TlsWork(Server):
+    """A thread a connection, a line for a line under TLS; sends `tickets` session tickets, when the client has said its last word."""
+
+    name = "tls-work"
+
+    def __init__(self, prefix=(), work: float = 0.02, tickets: int = 0):
+        self._work, self._tickets = work, tickets
+        super().__init__(prefix)
+
+    def start(self):
+        return self._start(
+            [_PYTHON, "-B", _PROGRAMS / "tls_work.py", self.port, *self_signed(self.directory), self._work, self._tickets]
+        )
+
+
+class Script(Server):
+    """One of programs/, with a port as its only argument. It listens on TCP, or prints `ready`."""
+
+    name = "script"
+
+    def __init__(self, program: str, prefix=(), ready: str = ""):
+        self._program, self._ready = program, ready
+        super().__init__(prefix)
+
+    @staticmethod
+    def file(program: str) -> pathlib.Path:
+        return _PROGRAMS / program
+
+    def start(self):
+        return self._start([_PYTHON, "-B", self.file(self._program), self.port])
+
+    def ready(self):
+        return self._ready in self.process.output if self._ready else super().ready()

@@ -6,18 +6,24 @@ from support.servers.base import Server
 
 
 class Redis(Server):
+    """`primary_port`: of another one whose replica it is; None: it has its own data."""
+
     name = "redis"
+
+    def __init__(self, prefix=(), primary_port: int | None = None):
+        self._replica = ["--replicaof", "127.0.0.1", primary_port] if primary_port else []
+        super().__init__(prefix)
 
     def start(self):
         return self._start([
             "redis-server", "--port", self.port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
-            "--dir", self.directory,
+            "--dir", self.directory, "--repl-diskless-sync-delay", 0, "--enable-debug-command", "local", *self._replica,
         ])  # fmt: skip
 
-    def info(self) -> dict[str, str]:
-        """What redis counted: INFO stats, at the price of one request."""
+    def info(self, section: str = "stats") -> dict[str, str]:
+        """What redis counted: INFO, at the price of one request."""
         with socket.create_connection(("127.0.0.1", self.port)) as connection:
-            connection.sendall(b"INFO stats\r\n")
+            connection.sendall(f"INFO {section}\r\n".encode())
             stream = connection.makefile("rb")
             length = int(stream.readline()[1:])
             lines = stream.read(length).decode().splitlines()

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Replicas and standbys: the server sends them what it changes, unasked, and what they say in between (how
+ * far they have come) gets no reply. The next change would seem to be one: a request as long as nothing
+ * changed.
+ *
+ * No timing tells that from a client that asks and waits: its next message comes right behind what was sent,
+ * too. So it is told by how it begins, in the first messages of a connection: redis' REPLCONF, PostgreSQL's
+ * START_REPLICATION. What follows is no request. Under TLS it is not seen.
+ */
+#pragma once
+
+#include "socket_buffers.bpf.h"
+#include "socket_handshake.bpf.h"
+#include "socket_state.bpf.h"
+
+#define REPLICATION_BYTES 16
+/* "*3\r\n$8\r\n", of any number of words, then "REPLCONF". */
+#define REDIS_WORD 0x0a0d38240a0d002aULL
+#define REDIS_WORD_MASK 0xffffffffffff00ffULL
+#define REDIS_REPLCONF 0x464e4f434c504552ULL
+/* A query ('Q') behind whose length stands "START_REP". */
+#define POSTGRES_QUERY 'Q'
+#define POSTGRES_START 0x45525f5452415453ULL
+
+/* A global function: verified once a program. */
+__noinline u32 asks_for_replication(u32 bytes)
+{
+	const void *buffer = first_buffer(NULL);
+	u64 head[REPLICATION_BYTES / sizeof(u64)] = {};
+
+	if (!buffer || bytes < REPLICATION_BYTES || bpf_probe_read_user(head, sizeof(head), buffer))
+		return false;
+	if ((head[0] & REDIS_WORD_MASK) == REDIS_WORD)
+		return head[1] == REDIS_REPLCONF;
+	return (u8)head[0] == POSTGRES_QUERY && (head[0] >> 40 | head[1] << 24) == POSTGRES_START;
+}
+
+/* In place of the number of turns: what is said here is none. */
+#define REPLICA_TURNS 0xff
+
+/* Not the first message of a connection: there both of them say who they are. */
+static __always_inline bool is_replica(struct socket_state *st, u32 bytes)
+{
+	if (st->tls == TLS_NONE && st->turns && st->turns < TLS_TURNS && asks_for_replication(bytes))
+		st->turns = REPLICA_TURNS;
+	return st->turns == REPLICA_TURNS;
+}
