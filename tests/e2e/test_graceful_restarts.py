@@ -11,7 +11,7 @@ import pytest
 from support.cgroup import Cgroup
 from support.clients import ab, exact
 from support.net import listens
-from support.servers import ExactServer, Gunicorn, HAProxy, Nginx
+from support.servers import Apache, Caddy, ExactServer, Gunicorn, HAProxy, Nginx
 from support.tacho import Tacho, target
 from support.waiting import wait_until
 
@@ -102,7 +102,7 @@ class HalfRequest:
 
     def __init__(self, server):
         self._socket = socket.create_connection(("127.0.0.1", server.port), timeout=20)
-        self._socket.sendall(b"GET /return HTTP/1.1\r\n")
+        self._socket.sendall(b"GET /static HTTP/1.1\r\n")
 
     def finish(self) -> bytes:
         """The reply, until the server closes the connection."""
@@ -124,8 +124,10 @@ def discovered(tacho, group) -> str:
     [
         (lambda prefix: Nginx(prefix), signal.SIGQUIT),
         (lambda prefix: Gunicorn(prefix, "gthread", workers=1), signal.SIGTERM),
+        (Caddy, signal.SIGTERM),
+        (lambda prefix: Apache(prefix, model="event"), signal.SIGWINCH),
     ],
-    ids=["nginx -s quit", "gunicorn TERM"],
+    ids=["nginx -s quit", "gunicorn TERM", "Caddy TERM (Go)", "Apache graceful-stop"],
 )
 def test_a_discovered_server_that_drains_is_counted_to_its_last_reply(cgroups, make, goodbye):
     """It closes its listening socket first, and answers what it has read."""

@@ -2,14 +2,18 @@
 
 import contextlib
 import dataclasses
+import ssl
 import statistics
 
 import pytest
 
-from support.clients import ab
+from support.certificate import self_signed
+from support.clients import Counted, ab
 from support.clients.curl import curl_times
 from support.clients.h2load import h2load
-from support.servers import Apache, HAProxy, Nginx, NodeTls
+from support.clients.tls import TlsConnection, context
+from support.servers import Apache, Caddy, HAProxy, Nginx, NodeTls, Script
+from support.slow import slow_but
 from support.tacho import Tacho, target
 from support.waiting import wait_until
 
@@ -33,9 +37,32 @@ SERVERS = {
     "nginx 1.3": lambda prefix: Nginx(prefix, tls="TLSv1.3", tls_options="http2"),
     "nginx 1.2": lambda prefix: Nginx(prefix, tls="TLSv1.2", tls_options="http2"),
     "apache": apache,
+    "caddy": Caddy,
     "haproxy": haproxy,
     "node": NodeTls,
 }
+
+
+def http1_habits(server) -> int:
+    """Whatever clients do over HTTP/1.1 under TLS. Returns how many requests that were."""
+    url = server.tls_url("/static")
+    # Kept connections, a connection for each, some at once.
+    done = len(curl_times(url, 20, http="--http1.1"))
+    done += ab(url, 101, connections=10).requests
+    for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        with contextlib.suppress(ssl.SSLError):
+            done += resumed(server.tls_port, context(version))
+    return done
+
+
+def resumed(port: int, made: ssl.SSLContext) -> int:
+    """Five sessions, each of the one before."""
+    session = None
+    for _ in range(5):
+        with TlsConnection(port, made, session) as connection:
+            connection.ask(b"GET /static HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            session = connection.secured.session
+    return 5
 
 
 def condition(tacho) -> float:
@@ -47,10 +74,9 @@ def test_several_streams_raise_the_condition_and_http1_does_not(cgroups, agree, 
     group = cgroups("server")
     with SERVERS[name](group.prefix) as server, Tacho({"targets": [target("server", group.path)], **WINDOW}) as tacho:
         with tacho.watch("server") as change:
-            # curl offers HTTP/2, as browsers do, and takes HTTP/1.1.
-            first = len(curl_times(server.tls_url("/static"), 20, http="--http1.1"))
             counted = ab(server.tls_url("/static"), 503, connections=CONNECTIONS, keep_alive=True)
-            counted = dataclasses.replace(counted, requests=counted.requests + first)
+            others = http1_habits(server)
+            counted = dataclasses.replace(counted, requests=counted.requests + others)
         agree(f"{name}, HTTP/1.1 under TLS", counted, change)
         assert change.of("tacho_multiplexed_connections_total") == 0
         assert condition(tacho) == 0
@@ -72,3 +98,67 @@ def test_serial_requests_have_true_times(cgroups):
         longest = change.quantile("tacho_request_duration_seconds", 0.99)
         assert longest <= 1.15 * BUCKET * max(times) + 100e-6, (longest, times)
         assert change.of("tacho_request_duration_seconds_sum") < 2 * len(times) * statistics.fmean(times) + 0.01
+
+
+def websocket(port: int, messages: int) -> int:
+    """Upgrades a connection under TLS and talks over it, one message at a time. Returns how many turns that were."""
+    ask = b"GET /socket HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    with TlsConnection(port) as connection:
+        connection.ask(ask)
+        for number in range(messages):
+            # A text frame of the client's is masked; all of it fits into one record.
+            connection.ask(b"\x81\x85" + bytes(4) + b"%05d" % number)
+    return 1 + messages
+
+
+def test_http1_habits_of_one_server_are_no_multiplexing(cgroups, agree):
+    """Large uploads and downloads, 100-continue, WebSockets: none is several requests at a time."""
+    group = cgroups("server")
+    size = 16 << 20
+    with Script("upgraded.py") as back:
+        locations = f"""
+        location /upload {{ client_max_body_size 1g; proxy_pass http://{back.address}; }}
+        location /socket {{
+            proxy_pass http://{back.address};
+            proxy_http_version 1.1;
+            proxy_set_header Upgrade $http_upgrade;
+            proxy_set_header Connection upgrade;
+        }}"""
+        with (
+            Nginx(group.prefix, tls="TLSv1.2 TLSv1.3", locations=locations) as server,
+            Tacho({"targets": [target("server", group.path)], **WINDOW}) as tacho,
+        ):
+            (server.directory / "large").write_bytes(bytes(size))
+            with tacho.watch("server") as change:
+                requests = len(curl_times(server.tls_url("/large"), 5, http="--http1.1"))
+                upload = ["--data-binary", f"@{server.directory / 'large'}"]
+                requests += len(curl_times(server.tls_url("/upload"), 5, "--http1.1", more=[*upload, "--header", "Expect:"]))
+                # Two turns each: "100 Continue", and the reply.
+                requests += 2 * len(curl_times(server.tls_url("/upload"), 5, "--http1.1", more=upload))
+                requests += websocket(server.tls_port, 101)
+            agree("nginx under TLS, other habits of HTTP/1.1", Counted("curl, ssl", requests, 1), change)
+            assert change.of("tacho_multiplexed_connections_total") == 0
+            assert condition(tacho) == 0
+
+
+@pytest.mark.parametrize("version", slow_but(("TLSv1.3",), ("TLSv1.2", "TLSv1.3"), "the older version"))
+@pytest.mark.parametrize("shown", slow_but((True,), (True, False), "certificates that are asked for in vain"))
+def test_client_certificates_are_no_multiplexing(cgroups, version, shown):
+    """Under TLS 1.3 the flight that brings one is longer than those that are told to be none: a request more a connection."""
+    group = cgroups("server")
+    with (
+        Nginx(group.prefix, tls=version, locations="ssl_verify_client optional_no_ca;") as server,
+        Tacho({"targets": [target("server", group.path)], **WINDOW}) as tacho,
+    ):
+        made = context()
+        if shown:
+            made.load_cert_chain(*self_signed(server.directory))
+        connections, requests = 23, 3
+        with tacho.watch("server") as change:
+            for _ in range(connections):
+                with TlsConnection(server.tls_port, made) as connection:
+                    for _ in range(requests):
+                        connection.ask(b"GET /return HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert connections * requests <= change.requests <= connections * (requests + (version == "TLSv1.3"))
+        assert change.of("tacho_multiplexed_connections_total") == 0
+        assert condition(tacho) == 0

@@ -6,6 +6,7 @@ import pytest
 
 from support.clients import ab, dnsperf
 from support.servers import Dnsmasq, Gunicorn, HAProxy, Knot, Nginx
+from support.slow import slow_but
 from support.tacho import Tacho, target
 
 REQUESTS = 1009
@@ -118,6 +119,24 @@ def test_haproxy(cgroups, agree, options):
     agree(f"HAProxy, {how}", counted, changes["proxy"])
     agree(f"nginx behind HAProxy, {how}", counted, changes["upstream"])
     assert_passed_on(changes, back.address)
+
+
+@pytest.mark.parametrize("header", ["send-proxy", "send-proxy-v2"])
+@pytest.mark.parametrize("version", slow_but(("TLSv1.3",), ("TLSv1.2", "TLSv1.3"), "the older version"))
+def test_tls_behind_the_header_of_a_proxy(cgroups, agree, version, header):
+    """The proxy does not look into it: the server reads first whom it speaks for, then the handshake."""
+
+    def upstream(prefix):
+        return Nginx(prefix, tls=version, tls_options="proxy_protocol")
+
+    def proxy(prefix, back):
+        return HAProxy(f"127.0.0.1:{back.tls_port} {header}", prefix, options="mode tcp")
+
+    with observed(cgroups, upstream, proxy) as (front, back, changes):
+        counted = ab(f"https://{front.address}/return", 211)
+    agree(f"nginx behind {header}, {version}", counted, changes["upstream"])
+    assert changes["upstream"].of("tacho_handshakes_total") > 0
+    assert changes["upstream"].of("tacho_requests_unanswered_total") == 0
 
 
 def test_forwarding_name_server(cgroups, agree):

@@ -3,11 +3,11 @@
 from support.process import run
 
 
-def curl_times(url: str, requests: int, http: str, a_minute: int | None = None) -> list[float]:
-    """Seconds from each request to the first byte of its reply. `http` is the option that names the version."""
+def curl_times(url: str, requests: int, http: str, a_minute: int | None = None, more=()) -> list[float]:
+    """Seconds from each request to the first byte of its reply. `http` is the option that names the version; `more` are others."""
     rate = ["--rate", f"{a_minute}/m"] if a_minute else []
     report = run(
-        ["curl", "--silent", "--show-error", "--insecure", http, *rate, "--write-out",
+        ["curl", "--silent", "--show-error", "--insecure", http, *rate, *more, "--write-out",
          r"%{http_code} %{time_starttransfer} %{time_pretransfer}\n",
          *(word for _ in range(requests) for word in ("--output", "/dev/null", url))],
         timeout=120,

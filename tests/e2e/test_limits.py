@@ -1,0 +1,157 @@
+"""What README says that tacho cannot see, where no other test shows it (tests/support/limits.yaml names them all)."""
+
+import dataclasses
+import smtplib
+import socket
+
+import pytest
+
+from support.clients import Counted, ab
+from support.process import Process
+from support.servers import HAProxy, Nginx, Redis, Rsyslog, Script
+from support.tacho import Tacho, target
+from support.waiting import wait_until
+
+MESSAGES = 101
+
+
+def connect(server) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
+
+
+def test_commands_of_smtp_are_turns(cgroups, agree):
+    """The greeting is none, what the client says to it is one."""
+    group = cgroups("smtp")
+    with Script("smtp.py", group.prefix) as server, Tacho({"targets": [target("smtp", group.path)]}) as tacho:
+        with tacho.watch("smtp") as change:
+            for _ in range(5):
+                with smtplib.SMTP("127.0.0.1", server.port, timeout=20) as client:
+                    for _ in range(3):
+                        client.sendmail("a@example", ["b@example", "c@example"], "Subject: x\r\n\r\nx")
+        # EHLO; MAIL, two RCPT, DATA and the text, thrice; QUIT.
+        agree("SMTP", Counted("smtplib", 5 * (1 + 3 * 5 + 1), 1), change)
+
+
+def test_what_comes_in_one_read_is_not_told(cgroups):
+    """Four commands of SMTP are one turn, since a client need not wait between them (RFC 2920)."""
+    group = cgroups("smtp")
+    with Script("smtp.py", group.prefix) as server, Tacho({"targets": [target("smtp", group.path)]}) as tacho:
+        with tacho.watch("smtp") as change, connect(server) as client, client.makefile("rb") as answers:
+            for commands, lines in ((b"HELO a\r\n", 2), (b"MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nRCPT TO:<e@f>\r\nDATA\r\n", 4)):
+                client.sendall(commands)
+                assert all(answers.readline()[:1] in b"23" for _ in range(lines))
+        assert change.requests == 2
+        assert change.after.get("tacho_target_condition", target="smtp", condition="multiplexed") == 0
+
+
+def test_what_a_client_says_to_news_seems_to_be_asked(cgroups):
+    """A subscriber that acknowledges each piece of news: the next one seems to answer that."""
+    group = cgroups("push")
+    with Script("push.py", group.prefix) as server, Tacho({"targets": [target("push", group.path)]}) as tacho:
+        with tacho.watch("push") as change:
+            with connect(server) as client, client.makefile("rb") as received:
+                client.sendall(b"subscribe\n")
+                for _ in received:
+                    client.sendall(b"ack\n")
+        # All but those that come together, and the last one.
+        assert MESSAGES // 2 < change.requests <= 1 + MESSAGES
+
+
+def test_processes_of_a_target_that_serve_each_other_count(cgroups, agree):
+    """A proxy and what it asks, in one cgroup: each request is two."""
+    group = cgroups("both")
+    with Nginx(group.prefix) as back, HAProxy(back.address, group.prefix) as front:
+        with Tacho({"targets": [target("both", group.path)]}) as tacho, tacho.watch("both") as change:
+            counted = ab(front.url("/return"), MESSAGES)
+    agree("HAProxy and nginx in one target", dataclasses.replace(counted, requests=2 * counted.requests), change)
+
+
+def test_what_is_pushed_is_no_request(cgroups, agree):
+    group = cgroups("push")
+    with Script("push.py", group.prefix) as server, Tacho({"targets": [target("push", group.path)]}) as tacho:
+        with tacho.watch("push") as change:
+            with connect(server) as client, client.makefile("rb") as received:
+                client.sendall(b"subscribe\n")
+                lines = list(received)
+        assert lines == [b"subscribed\n"] + [b"news\n"] * MESSAGES
+        agree("a server that pushes", Counted("socket", 1, 1), change)
+        assert change.sends == 1 + MESSAGES
+
+
+def test_what_is_spliced_is_not_seen(cgroups):
+    """From a socket to a pipe; what is spliced to a socket is a send."""
+    group = cgroups("splice")
+    with Script("splice.py", group.prefix) as server, Tacho({"targets": [target("splice", group.path)]}) as tacho:
+        with tacho.watch("splice") as change, connect(server) as client:
+            for _ in range(MESSAGES):
+                client.sendall(b"hello")
+                assert client.recv(100) == b"hello"
+    assert (change.requests, change.receives, change.sends) == (0, 0, MESSAGES)
+
+
+@pytest.mark.parametrize(
+    ("datagram", "replies"),
+    [(b"INVITE sip:a SIP/2.0", 3), (b"\xc0\x00\x00\x00\x01" + bytes(1195), 1)],
+    ids=["three replies", "QUIC"],
+)
+def test_datagrams_that_are_no_question_and_answer_are_told(cgroups, datagram, replies):
+    group = cgroups("ringing")
+    config = {"targets": [target("ringing", group.path)], "window": "2s"}
+    with Script("ringing.py", group.prefix, "ready") as server, Tacho(config) as tacho:
+        tacho.wait_for_target("ringing")
+        with socket.socket(type=socket.SOCK_DGRAM) as client:
+            client.settimeout(20)
+            client.connect(("127.0.0.1", server.port))
+            for _ in range(MESSAGES):
+                client.send(datagram)
+                assert len([client.recv(100) for _ in range(replies)]) == replies
+        wait_until(
+            lambda: tacho.scrape().get("tacho_target_condition", target="ringing", condition="multiplexed") == 1, 4,
+            "the condition",
+        )  # fmt: skip
+        assert tacho.requests("ringing") == MESSAGES
+
+
+def test_calls_sent_together_over_a_stream_are_one(cgroups):
+    """Three commands in three sends before the first answer is read."""
+    group = cgroups("asking")
+    with Redis() as server, Tacho({"targets": [target("asking", group.path)]}) as tacho:
+        tacho.wait_for_target("asking")
+        with Process(["/usr/bin/python3", "-B", Script.file("ask_ahead.py"), server.port, MESSAGES], prefix=group.prefix) as client:
+            assert client.wait() == 0, client.output
+        samples = tacho.settled("asking")
+        calls = samples.get("tacho_dependency_calls_total", target="asking", peer=server.address)
+        assert calls == MESSAGES
+
+
+def test_datagrams_without_a_reply_are_messages(cgroups):
+    """A sink over UDP and on a unix socket, and a server that replies from another socket, as TFTP's do. None has requests in flight."""
+    groups = {name: cgroups(name) for name in ("sink", "tftp")}
+    with (
+        Rsyslog(groups["sink"].prefix) as sink,
+        Script("tftp.py", groups["tftp"].prefix, "ready") as tftp,
+        Tacho({"targets": [target(name, group.path) for name, group in groups.items()]}) as tacho,
+    ):
+        for name in groups:
+            tacho.wait_for_target(name)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as unix, socket.socket(type=socket.SOCK_DGRAM) as udp:
+            unix.connect(str(sink.unix_socket))
+            udp.connect(("127.0.0.1", sink.port))
+            for number in range(MESSAGES):
+                for client in (unix, udp):
+                    client.send(f"<13>Jan  1 00:00:00 tacho: message {number}".encode())
+        with socket.socket(type=socket.SOCK_DGRAM) as client:
+            client.settimeout(20)
+            for _ in range(MESSAGES):
+                client.sendto(b"read", ("127.0.0.1", tftp.port))
+                assert client.recv(100) == b"data"
+        wait_until(lambda: sink.written() == 2 * MESSAGES, 10, "all messages are written")
+        for name, messages in (("sink", 2 * MESSAGES), ("tftp", MESSAGES)):
+            wait_until(
+                lambda: tacho.scrape().get("tacho_oneway_messages_total", target=name) == messages, 10, f"messages of {name}"
+            )
+            samples = tacho.settled(name)
+            for family in ("tacho_requests_total", "tacho_requests_in_flight", "tacho_requests_unanswered_total"):
+                assert samples.get(family, target=name) == 0, (name, family)
