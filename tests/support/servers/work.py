@@ -39,6 +39,10 @@ class NodeTls(Node):
     def start(self):
         return self._start(["node", _PROGRAMS / "work.js", self.port, "http2", *self_signed(self.directory)])
 
+    @property
+    def tls_port(self) -> int:
+        return self.port
+
     def tls_url(self, path: str) -> str:
         return f"https://{self.address}{path}"
 

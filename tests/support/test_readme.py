@@ -1,0 +1,39 @@
+"""README says what tacho cannot see: every sentence of that has the tests that show it."""
+
+import re
+
+import yaml
+
+from support import readme
+from support.paths import REPOSITORY
+
+TESTS = REPOSITORY / "tests"
+LIMITS = yaml.safe_load((TESTS / "support" / "limits.yaml").read_text())
+
+
+def shown(sentence: str) -> list[dict]:
+    return [limit for limit in LIMITS if sentence.startswith(limit["sentence"])]
+
+
+def test_every_sentence_has_an_entry_and_every_entry_a_sentence():
+    sentences = readme.sentences("What it cannot see")
+    assert len(sentences) > 20
+    amiss = [sentence for sentence in sentences if len(shown(sentence)) != 1]
+    assert not amiss, "in tests/support/limits.yaml nothing, or more than one entry, says which tests show this"
+    said = [limit["sentence"] for sentence in sentences for limit in shown(sentence)]
+    assert sorted(said) == sorted(limit["sentence"] for limit in LIMITS), "README does not say this any more"
+
+
+def test_every_entry_names_tests_that_are_there():
+    for limit in LIMITS:
+        assert bool(limit.get("tests")) != bool(limit.get("because")), limit["sentence"]
+        for test in limit.get("tests", []):
+            file, name = test.split(" ", 1)
+            begins = f'TEST_CASE("{name}' if file.endswith(".cpp") else f"def {name}("
+            assert begins in (TESTS / file).read_text(), f"{limit['sentence']}: {test} is not there"
+
+
+def test_sentences_end_where_they_end():
+    text = "# A\n- **One**: is `a.b`, e.g. two.\n  Three.\n- [Four](x.md). `Five` six.\n# B\nSeven.\n"
+    assert readme.sentences("A", text) == ["One: is `a.b`, e.g. two.", "Three.", "[Four](x.md).", "`Five` six."]
+    assert not re.search(r"\*\*", " ".join(readme.sentences("What it cannot see")))
