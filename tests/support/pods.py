@@ -10,7 +10,7 @@ import yaml
 from support.cgroup import Cgroup
 from support.clients import Counted, exact
 from support.engine import Engine
-from support.node import RUNTIMES, Node, Pod
+from support.node import NODE, RUNTIMES, Node, Pod
 from support.paths import REPOSITORY
 from support.process import run
 from support.tacho import Tacho
@@ -126,6 +126,8 @@ class RunningPod:
             options.append("--read-only")
         if security["allowPrivilegeEscalation"]:
             options.append("--allow-new-privs")
+        if environment := container.get("env"):
+            options += [f"--env={one['name']}={self._field(one['valueFrom']['fieldRef']['fieldPath'])}" for one in environment]
         if host_pid:
             options.append(f"--runc-binary={self.node.runc_of_the_host}")
         for mount in container["volumeMounts"]:
@@ -133,6 +135,11 @@ class RunningPod:
             options.append(f"--mount=type=bind,src={volumes[mount['name']]},dst={mount['mountPath']},options={flags}")
         return self.run(container["name"], container["image"], "/usr/bin/tacho", *container["args"], options=options,
                         attempt=attempt)  # fmt: skip
+
+    @staticmethod
+    def _field(path: str) -> str:
+        """What the kubelet puts in for it."""
+        return {"spec.nodeName": NODE}[path]
 
     def remove(self, id: str) -> int:
         """Asks a container to end, removes it; its exit status."""

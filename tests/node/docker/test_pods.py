@@ -3,7 +3,7 @@
 import pytest
 
 from support.exposition import Samples
-from support.node import Pod
+from support.node import NODE, Pod
 from support.pods import PodNode, PodServer, PodTacho, daemon_set, sidecar
 from support.waiting import wait_until
 
@@ -46,6 +46,7 @@ def test_every_start_as_the_daemon_set_names_and_counts_all_pods(node, servers, 
             samples = tacho.scrape()
             for server in servers:
                 assert told(samples, server) == {"namespace": "shop", "pod": server.pod.name, "container": "nginx"}
+                assert samples.has("tacho_target_info", container_id=server.id, node=NODE)
             assert all(value == 1 for _, value in samples.all("tacho_probe_attached"))
             assert tacho.stop() == 0
 
