@@ -67,7 +67,7 @@ std::vector<web::Route> endpoints(const EndpointContext& context) {
   };
   const auto page = [app](const std::string& type) {
     const bool text = type == metrics::content_type(metrics::Format::prometheus_text);
-    return app->scraper().scrape_pieces(text ? metrics::Format::prometheus_text : metrics::Format::openmetrics);
+    return app->scraper().page(text ? metrics::Format::prometheus_text : metrics::Format::openmetrics);
   };
   const auto stuck = [liveness = context.liveness]() -> std::optional<std::string> {
     const auto found = liveness->stuck();

@@ -1,6 +1,9 @@
 #include "scrape/readers.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
+#include <utility>
 
 namespace tacho::scrape {
 namespace {
@@ -13,6 +16,14 @@ constexpr auto kUsualInterval = 60s;
 constexpr auto kShortest = 10s;
 /// Everybody can be a reader: those who came last are remembered.
 constexpr std::size_t kMostReaders = 64;
+/// Who has come less often has no rhythm yet.
+constexpr std::size_t kRhythm = 3;
+/// Nothing that scrapes comes more often: a burst is no rhythm.
+constexpr auto kShortestInterval = 1s;
+
+double seconds(std::chrono::steady_clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
 
 }  // namespace
 
@@ -22,6 +33,7 @@ std::chrono::steady_clock::duration Readers::Reader::interval() const {
 
 void Readers::scraped(std::string_view reader, Time now) {
   const std::lock_guard lock(mutex_);
+  asked_ = asked_.value_or(now);
   const auto at = readers_.find(reader);
   if (at != readers_.end()) {
     at->second.gaps.at(at->second.seen++ % kGaps) = now - at->second.last;
@@ -54,6 +66,32 @@ Readers::Time Readers::all_have_seen(Time now) {
     seen = std::min({seen, now - 2 * reader.interval(), reader.last});
   }
   return seen;
+}
+
+Readers::Time Readers::page_begun(Time now) {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(asked_, std::nullopt).value_or(now);
+}
+
+std::optional<std::string> Readers::complaint(std::chrono::steady_clock::duration took) {
+  const std::lock_guard lock(mutex_);
+  const std::pair<const std::string, Reader>* hurried = nullptr;
+  for (const auto& entry : readers_) {
+    if (entry.second.seen >= kRhythm && (hurried == nullptr || entry.second.interval() < hurried->second.interval())) {
+      hurried = &entry;
+    }
+  }
+  if (hurried == nullptr) {
+    return std::nullopt;
+  }
+  const auto interval = std::max<std::chrono::steady_clock::duration>(hurried->second.interval(), kShortestInterval);
+  if (took <= interval) {
+    return std::nullopt;
+  }
+  return fmt::format(
+      "a scrape took {:.1f} s, and {} comes every {:.0f} s: it will miss values; give it a longer scrape_interval, or "
+      "tacho less to tell (limits.max_targets, targets, probes)",
+      seconds(took), hurried->first, seconds(interval));
 }
 
 }  // namespace tacho::scrape

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,12 @@ class Readers {
   /// Time::min() while there is no reader.
   [[nodiscard]] Time all_have_seen(Time now);
 
+  /// A page is begun. @return since when the first of those waits whom it is for
+  [[nodiscard]] Time page_begun(Time now);
+
+  /// What an operator should hear of a page that took longer than somebody's interval.
+  [[nodiscard]] std::optional<std::string> complaint(std::chrono::steady_clock::duration took);
+
  private:
   static constexpr std::size_t kGaps = 8;
   struct Reader {
@@ -36,6 +43,7 @@ class Readers {
 
   std::mutex mutex_;
   std::map<std::string, Reader, std::less<>> readers_;
+  std::optional<Time> asked_;  // since the last page was begun
 };
 
 }  // namespace tacho::scrape

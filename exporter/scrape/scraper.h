@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/log.h"
 #include "config/config.h"
 #include "kernel/skipped_events.h"
 #include "metrics/buckets.h"
@@ -59,6 +60,9 @@ class Scraper final : public targets::TargetObserver {
   /// One exposition, in pieces that follow each other; takes the mutex, changes nothing. One probe that fails
   /// leaves out its own families only.
   std::vector<std::string> scrape_pieces(metrics::Format format);
+  /// The same for those whom read_by() has told of; a warning in the log where that took longer than who scrapes
+  /// allows.
+  std::vector<std::string> page(metrics::Format format);
   /// The same in one.
   std::string scrape(metrics::Format format);
   /// Other windows and buckets from now on, counters stay; takes the mutex.
@@ -136,6 +140,7 @@ class Scraper final : public targets::TargetObserver {
   bool unflushed_ = false;
   std::set<std::uint32_t> prepared_;  // vacant indices that have blocks
   Readers readers_;
+  RateLimited complaints_{std::chrono::minutes(5)};
   std::vector<CollectorResult> results_;
   std::set<std::string_view> maintenance_;  // probes that could not be looked after, and have been told
   ReloadState reload_;

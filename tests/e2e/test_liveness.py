@@ -35,6 +35,22 @@ def test_what_is_stuck_for_ten_seconds_is_told(what):
         tacho.process.wait_for_line(f"{what}.* goes on")
 
 
+def test_a_scrape_that_takes_longer_than_its_interval_is_told_once():
+    with Tacho() as tacho:
+        for _ in range(5):
+            assert attack.scrape(tacho.port)[0] == 200
+        assert "a scrape took" not in tacho.process.output, "nobody waited"
+        for _ in range(2):
+            with stopper.stopped(stopper.thread_named(tacho.pid, "tacho-page")):
+                asking = threading.Thread(target=attack_quietly, args=(tacho.port,), daemon=True)
+                asking.start()
+                time.sleep(1.3)  # longer than any interval of these scrapes, which is taken for a second
+            asking.join(10)
+        line = tacho.process.wait_for_line(r"WARN a scrape took (\S+) s, and (\S+).* comes every 1 s: .*scrape_interval")
+        assert float(line.group(1)) >= 1.2 and line.group(2).startswith("127.0.0.1")
+        assert tacho.process.output.count("a scrape took") == 1, "and not again for minutes"
+
+
 @pytest.mark.parametrize("name", ["tacho", "tacho-page", "tacho-gate"])
 def test_it_ends_within_a_second_whatever_is_stuck(name):
     with Tacho() as tacho:

@@ -60,6 +60,39 @@ TEST_CASE("who has read once may read every minute; if not, it is forgotten") {
   CHECK(is_seen(readers, 270, 330));
 }
 
+TEST_CASE("a page that takes longer than somebody's interval is told with what may be done") {
+  Readers readers;
+  CHECK_FALSE(readers.complaint(1h));
+  come(readers, "quick", 0, 20, 5);
+  come(readers, "slow", 0, 300, 60);
+  CHECK_FALSE(readers.complaint(5s));
+  const auto line = readers.complaint(6s);
+  REQUIRE(line);
+  CHECK(line->starts_with("a scrape took 6.0 s, and quick comes every 5 s: "));
+  CHECK(line->find("scrape_interval") != std::string::npos);
+  SECTION("who has come but twice has no interval") {
+    come(readers, "new", 100, 102, 1);
+    CHECK(readers.complaint(6s)->find("quick") != std::string::npos);
+    readers.scraped("new", kStart + 103s);
+    CHECK(readers.complaint(6s)->find("new comes every 1 s") != std::string::npos);
+  }
+  SECTION("nobody scrapes more often than once a second") {
+    for (int time = 0; time < 9; ++time) {
+      readers.scraped("burst", kStart + time * 10ms);
+    }
+    CHECK_FALSE(readers.complaint(900ms));
+  }
+}
+
+TEST_CASE("a page's time begins when the first of those asks whom it is for") {
+  Readers readers;
+  CHECK(readers.page_begun(kStart + 5s) == kStart + 5s);
+  readers.scraped("a", kStart + 1s);
+  readers.scraped("b", kStart + 2s);
+  CHECK(readers.page_begun(kStart + 5s) == kStart + 1s);
+  CHECK(readers.page_begun(kStart + 6s) == kStart + 6s);
+}
+
 TEST_CASE("any number of strangers is no more than 64 readers, and does not push out who reads all the time") {
   Readers readers;
   come(readers, "prometheus", 0, 600, 60);
