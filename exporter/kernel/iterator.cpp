@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/unique_fd.h"
+#include "kernel/libbpf_options.h"
 #include "kernel/map_keys.h"
 
 namespace tacho::kernel {
@@ -45,8 +46,7 @@ Result<void> run_iterator(const bpf_program* program, const Sink& sink) {
 Result<void> run_map_iterator(const bpf_program* program, int map) {
   bpf_iter_link_info over{};
   over.map.map_fd = static_cast<__u32>(map);
-  bpf_link_create_opts options{};
-  options.sz = sizeof(options);
+  auto options = libbpf_options<bpf_link_create_opts>();
   options.iter_info = &over;
   options.iter_info_len = sizeof(over);
   return run(program, &options, [](std::span<const std::byte>) {});
@@ -62,7 +62,9 @@ Result<void> run_over_keys(const bpf_program* program, int map) {
     std::array<std::uint64_t, kKeysPerRun> arguments{};
     std::copy_n(keys->begin() + static_cast<std::ptrdiff_t>(at), std::min(kKeysPerRun, keys->size() - at),
                 arguments.begin());
-    LIBBPF_OPTS(bpf_test_run_opts, options, .ctx_in = arguments.data(), .ctx_size_in = sizeof(arguments));
+    auto options = libbpf_options<bpf_test_run_opts>();
+    options.ctx_in = arguments.data();
+    options.ctx_size_in = sizeof(arguments);
     if (bpf_prog_test_run_opts(bpf_program__fd(program), &options) != 0) {
       return fail_errno(std::string("cannot run ") + bpf_program__name(program));
     }

@@ -9,6 +9,7 @@
 
 #include "base/unique_fd.h"
 #include "kernel/kernel_types.h"
+#include "kernel/libbpf_options.h"
 
 namespace tacho::kernel {
 namespace {
@@ -27,8 +28,9 @@ std::string try_trampoline() {
   if (function <= 0) {
     return {};
   }
-  LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = BPF_TRACE_FEXIT,
-              .attach_btf_id = static_cast<__u32>(function));
+  auto options = libbpf_options<bpf_prog_load_opts>();
+  options.expected_attach_type = BPF_TRACE_FEXIT;
+  options.attach_btf_id = static_cast<__u32>(function);
   const UniqueFd program(
       bpf_prog_load(BPF_PROG_TYPE_TRACING, "tacho_try", "GPL", kNothing.data(), kNothing.size(), &options));
   if (!program) {

@@ -1,6 +1,5 @@
 #include "targets/cgroup_tree.h"
 
-#include <fmt/format.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -150,7 +149,7 @@ Result<std::map<std::string, std::uint64_t>> walk_cgroups(const std::string& mou
       }
     }
     if (error && !vanished(error.value())) {
-      return fail_errno(fmt::format("cgroup {}{}", mount, path), error.value());
+      return fail_errno(std::string("cgroup ").append(mount).append(path), error.value());
     }
   }
   return found;

@@ -259,7 +259,7 @@ def test_hostile_names_are_text(browser, cgroups):
         browser.wait(f"{ROWS} === args.rows", rows=len(HOSTILE))
         text = browser.evaluate("document.getElementById('table').textContent")
         for name in HOSTILE:
-            shown = os.fsencode(name).decode(errors="replace")
+            shown = os.fsencode(name).decode(errors="backslashreplace")
             assert shown in text, ascii(name)
         assert browser.evaluate("document.querySelectorAll('#table img, #table script, #table b').length") == 0
         # Each in detail too, by its own link.

@@ -1,0 +1,13 @@
+#pragma once
+
+namespace tacho::kernel {
+
+/// What a call of libbpf takes as options, each of them at its default. LIBBPF_OPTS is C.
+template <class Options>
+Options libbpf_options() {
+  Options options{};
+  options.sz = sizeof(options);
+  return options;
+}
+
+}  // namespace tacho::kernel
