@@ -30,13 +30,10 @@ static __always_inline void datagram_arrived(struct sock *sk, struct socket_stat
 		last = BPF_CORE_READ(sk, sk_receive_queue.prev);
 	else if (is_udp(sk) && BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen))
 		last = BPF_CORE_READ((struct udp_sock *)sk, reader_queue.prev);
-	if (!last) {
-		/* It has been received meanwhile. */
-		ring = find_ring(st);
-		if (ring)
-			take_from(&ring->overtaken, 1);
+	/* It has been received meanwhile: an empty queue's neighbours are itself. */
+	if (!last || (void *)last == (void *)&sk->sk_receive_queue ||
+	    (is_udp(sk) && (void *)last == (void *)&((struct udp_sock *)sk)->reader_queue))
 		return;
-	}
 	if (is_udp(sk)) {
 		read_arrival(&arrival, last);
 		if (arrival.quic)
@@ -57,8 +54,6 @@ static __always_inline void datagram_arrived(struct sock *sk, struct socket_stat
 		if (!ring)
 			return;
 	}
-	if (is_overtaken(ring, sk))
-		return;
 	ring_arrived(ring, &arrival, now);
 }
 
@@ -173,11 +168,11 @@ static __always_inline struct datagram_peer *sender(struct sock *sk, struct sock
 
 	if (source == ADDRESS_UNKNOWN) {
 		peer = called_with_all(st, now);
-		if (peer || (st->datagrams & (DATAGRAM_CALLS | DATAGRAM_SERVES)) != DATAGRAM_CALLS)
+		if (peer || !(st->datagrams & DATAGRAM_CALLS))
 			return peer;
-		/* It was read before its arrival was told, by a socket that only calls. */
+		/* It was read before its arrival was told: an answer, where one is awaited. */
 		peer = find_datagram_peer(peer_id(st, st->source));
-		return peer && peer->role == PEER_CALLED ? peer : NULL;
+		return peer && peer->role == PEER_CALLED && peer->open ? peer : NULL;
 	}
 	id = peer_id(st, source);
 	peer = find_datagram_peer(id);
@@ -261,7 +256,6 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 		if (!ring)
 			return;
 		slot = take_slot(sk, ring, source, now);
-		ring->overtaken = 0; /* told when there was no ring */
 		if (slot)
 			slot->arrival = arrival;
 	}

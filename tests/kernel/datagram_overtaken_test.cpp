@@ -1,7 +1,5 @@
 // Datagrams that are read before the hook of their arrival has run, on another CPU.
 
-#include <arpa/inet.h>
-
 #include <array>
 #include <catch2/catch.hpp>
 #include <string>
@@ -45,35 +43,4 @@ TEST_CASE("an answer that is read before its arrival is told is no request") {
   CHECK(where.value("tacho_requests_in_flight") == 0);
   client.tell();
   client.finish();
-}
-
-TEST_CASE("a request that is read before its arrival is told is one, with any number of peers") {
-  constexpr int kPeers = 3;
-  constexpr int kEach = 5000;
-  for (const std::uint16_t first : {std::uint16_t{20051}, std::uint16_t{0}}) {
-    CAPTURE(first);
-    const Watched where;
-    Child server(where.directory(), [first](Line& parent) {
-      const UniqueFd socket = bound_socket(first);
-      parent.tell(port_of(socket));
-      for (int i = 0; i < kPeers * kEach; ++i) {
-        send_to(socket, ntohs(spin_for(socket).sin_port));
-      }
-      parent.tell();
-      (void)parent.hear();
-    });
-    const auto server_port = static_cast<std::uint16_t>(server.hear());
-    const std::array<UniqueFd, kPeers> peers{bound_socket(0), bound_socket(0), bound_socket(0)};
-    for (int i = 0; i < kEach; ++i) {
-      for (const UniqueFd& peer : peers) {
-        send_to(peer, server_port);
-        (void)spin_for(peer);
-      }
-    }
-    (void)server.hear();
-    CHECK(where.value("tacho_requests_total") == kPeers * kEach);
-    CHECK(where.value("tacho_requests_in_flight") == 0);
-    server.tell();
-    server.finish();
-  }
 }
