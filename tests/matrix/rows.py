@@ -19,6 +19,7 @@ class Row:
     kernel_tests: bool = True
     long: bool = False  # only with --long
     essential: bool = False  # some kernel tests run with --short, too
+    between: bool = False  # --short leaves it out: an older and a newer kernel are tried with the same method
     brief: bool = False  # only those that share one tacho: loading the programs takes most of the time
 
     @property
@@ -83,7 +84,8 @@ def rows() -> list[Row]:
         # The oldest kernel runs the basic variant of the programs, the newest one the full variant.
         essential = key in (("5.10", "amd64"), ("sid", "amd64"))
         all_rows.append(Row(kernels[key], "auto", best, long=slow, essential=essential))
-        all_rows += [Row(kernels[key], method, method, long=slow, kernel_tests=not slow) for method in others]
+        between = key == ("6.12", "amd64")
+        all_rows += [Row(kernels[key], method, method, long=slow, kernel_tests=not slow, between=between) for method in others]
     newest = kernels["6.12", "amd64"]
     all_rows.append(Row(newest, "auto", "tp_btf", cgroups="hybrid", kernel_tests=False))
     for name, best in (("5.10", "fentry"), ("6.1", "fentry")):
