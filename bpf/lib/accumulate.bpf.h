@@ -94,20 +94,9 @@ static __always_inline u32 log2_u64(u64 v)
 	return r + (v >> 1);
 }
 
-/*
- * Whole steps of 62.5 ns below a duration; exact, without a division (which costs 20 cycles). 0 < ns < 2^37.
- */
-static __always_inline u64 fine_steps(u64 ns)
-{
-	/* ceil(2^36 / 125): the error stays below one for 29-bit arguments. */
-	const u64 reciprocal = 549755814;
-	u64 halves = 2 * ns - 1;
-
-	if (halves < 1ULL << 29)
-		return halves * reciprocal >> 36;
-	/* Names the same slot: up here all bounds are multiples of 256 halves of a nanosecond. */
-	return ((halves >> 8) * reciprocal >> 36) << 8;
-}
+static const u64 octave_bounds[] = TACHO_HISTOGRAM_OCTAVE_BOUNDS;
+static const u8 bounds_below[32] = TACHO_HISTOGRAM_BOUNDS_BELOW;
+#define OCTAVE_BOUNDS (sizeof(octave_bounds) / sizeof(octave_bounds[0]))
 
 /*
  * The slot of a fine histogram. A global function: the verifier works through its branches once a program.
@@ -116,17 +105,21 @@ static __always_inline u64 fine_steps(u64 ns)
  */
 __noinline u64 fine_slot(u64 ns)
 {
-	u64 steps;
-	u32 octave, slot;
+	u64 scaled, below, slot;
+	u32 octave;
 
-	if (ns <= 1000)
+	if (ns <= TACHO_HISTOGRAM_FIRST_BOUND_NS)
 		return 0;
-	if (ns > 1000ULL << TACHO_HISTOGRAM_OCTAVES)
+	if (ns > TACHO_HISTOGRAM_LAST_BOUND_NS)
 		return TACHO_HISTOGRAM_FINE_SLOTS - 1;
-	steps = fine_steps(ns);
-	octave = log2_u64(steps) - 4;
-	slot = 1 + octave * TACHO_HISTOGRAM_FINE_PER_OCTAVE +
-	       ((steps >> octave) & (TACHO_HISTOGRAM_FINE_PER_OCTAVE - 1));
+	octave = log2_u64(ns);
+	scaled = ns << (TACHO_HISTOGRAM_BOUNDS_OCTAVE - octave);
+	below = bounds_below[(scaled >> (TACHO_HISTOGRAM_BOUNDS_OCTAVE - 5)) & 31];
+	barrier_var(below); /* the compiler knows the table, the verifier does not */
+	if (below >= OCTAVE_BOUNDS)
+		return 0;
+	below += scaled > octave_bounds[below];
+	slot = octave * TACHO_HISTOGRAM_FINE_PER_OCTAVE + below - TACHO_HISTOGRAM_SLOTS_BELOW_ZERO;
 	return slot < TACHO_HISTOGRAM_FINE_SLOTS ? slot : TACHO_HISTOGRAM_FINE_SLOTS - 1;
 }
 

@@ -1,6 +1,7 @@
 #include "metrics/buckets.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <numeric>
@@ -11,18 +12,14 @@
 namespace tacho::metrics {
 namespace {
 
-constexpr std::uint64_t kFirstBoundNs = 1000;
-constexpr std::uint64_t kStepNs = 250;  // every bound is a multiple of it
 constexpr std::size_t kPerOctave = TACHO_HISTOGRAM_PER_OCTAVE;
+constexpr std::array<std::uint64_t, FineHistogram::kPerOctave + 1> kOctaveBounds TACHO_HISTOGRAM_OCTAVE_BOUNDS;
+constexpr std::array<std::uint8_t, 32> kBoundsBelow TACHO_HISTOGRAM_BOUNDS_BELOW;
 
 static_assert(kSlots <= 256, "BucketLayout::Bucket keeps a slot in one byte");
 
-double bound_seconds(std::size_t slot) {
-  return static_cast<double>(slot_bound_ns(slot)) / 1e9;
-}
-
 BucketLayout::Bucket make_bucket(std::size_t slot) {
-  const std::string tail = (slot == kOverflowSlot ? "+Inf" : canonical(bound_seconds(slot))) + "\"} ";
+  const std::string tail = (slot == kOverflowSlot ? "+Inf" : canonical(slot_bound_seconds(slot, kPerOctave))) + "\"} ";
   BucketLayout::Bucket bucket;
   bucket.last_slot = static_cast<std::uint8_t>(slot);
   bucket.length = static_cast<std::uint8_t>(tail.copy(bucket.text.data(), bucket.text.size()));
@@ -59,18 +56,18 @@ double interpolated(const SlotHistogram<PerOctave>& histogram, double q) {
 }  // namespace
 
 std::size_t fine_slot_of(std::uint64_t ns) {
-  constexpr std::uint64_t kPerOctaveFine = FineHistogram::kPerOctave;
   constexpr std::size_t kOverflow = TACHO_HISTOGRAM_FINE_SLOTS - 1;
-  if (ns <= kFirstBoundNs) {
+  if (ns <= TACHO_HISTOGRAM_FIRST_BOUND_NS) {
     return 0;
   }
-  if (ns > kFirstBoundNs << TACHO_HISTOGRAM_OCTAVES) {
+  if (ns > TACHO_HISTOGRAM_LAST_BOUND_NS) {
     return kOverflow;
   }
-  // Steps of 62.5 ns, in halves of a nanosecond.
-  const std::uint64_t steps = (2 * ns - 1) / (2 * kFirstBoundNs / kPerOctaveFine);
-  const auto octave = static_cast<std::size_t>(std::bit_width(steps)) - 5;  // steps >= 16
-  return std::min<std::size_t>(octave * kPerOctaveFine + ((steps >> octave) & (kPerOctaveFine - 1)) + 1, kOverflow);
+  const auto octave = static_cast<std::size_t>(std::bit_width(ns)) - 1;
+  const std::uint64_t scaled = ns << (TACHO_HISTOGRAM_BOUNDS_OCTAVE - octave);
+  const std::size_t below = kBoundsBelow.at((scaled >> (TACHO_HISTOGRAM_BOUNDS_OCTAVE - 5)) & 31);
+  return octave * FineHistogram::kPerOctave + below + (scaled > kOctaveBounds.at(below) ? 1 : 0) -
+         TACHO_HISTOGRAM_SLOTS_BELOW_ZERO;
 }
 
 std::size_t slot_of(std::uint64_t ns) {
@@ -87,28 +84,21 @@ Histogram coarse(const FineHistogram& histogram) {
 }
 
 double slot_bound_seconds(std::size_t slot, std::size_t per_octave) {
-  constexpr double kFirstBound = 1e-6;
-  if (slot == 0) {
-    return kFirstBound;
-  }
-  const std::size_t octave = (slot - 1) / per_octave;
-  if (octave >= TACHO_HISTOGRAM_OCTAVES) {
+  if (slot > TACHO_HISTOGRAM_OCTAVES * per_octave) {
     return std::numeric_limits<double>::infinity();
   }
-  const auto parts = static_cast<double>(per_octave + 1 + (slot - 1) % per_octave);
-  return std::ldexp(kFirstBound * parts / static_cast<double>(per_octave), static_cast<int>(octave));
+  const double part = static_cast<double>(slot % per_octave) / static_cast<double>(per_octave);
+  return std::ldexp(std::exp2(part), static_cast<int>(slot / per_octave) - TACHO_HISTOGRAM_FIRST_OCTAVE);
 }
 
 std::uint64_t slot_bound_ns(std::size_t slot) {
-  if (slot == 0) {
-    return kFirstBoundNs;
-  }
   if (slot >= kOverflowSlot) {
     return kUnbounded;
   }
-  const std::size_t octave = (slot - 1) / kPerOctave;
-  const std::size_t quarter = (slot - 1) % kPerOctave;
-  return (kStepNs * (kPerOctave + 1 + quarter)) << octave;
+  // Slot 0 ends at bound 14 of the octave of 2^9 ns, slot 1 four of the sixteen further on.
+  const std::size_t bound = slot * (FineHistogram::kPerOctave / kPerOctave) + TACHO_HISTOGRAM_SLOTS_BELOW_ZERO;
+  return kOctaveBounds.at(bound % FineHistogram::kPerOctave) >>
+         (TACHO_HISTOGRAM_BOUNDS_OCTAVE - bound / FineHistogram::kPerOctave);
 }
 
 BucketLayout::BucketLayout(unsigned per_octave) {

@@ -30,7 +30,7 @@ constexpr std::size_t coarse_slot(std::size_t fine_slot) {
 /// The same observations in larger slots.
 Histogram coarse(const FineHistogram& histogram);
 
-/// Inclusive upper bound of a slot in nanoseconds, kUnbounded for the overflow slot. `slot` < kSlots.
+/// The longest duration of a slot in whole nanoseconds, kUnbounded for the overflow slot. `slot` < kSlots.
 std::uint64_t slot_bound_ns(std::size_t slot);
 
 /// Which of the slots' bounds are exposed as cumulative buckets, and how their `le` is spelled.
@@ -40,7 +40,7 @@ class BucketLayout {
   struct Bucket {
     std::uint8_t last_slot = 0;
     std::uint8_t length = 0;      ///< of the used part of `text`
-    std::array<char, 14> text{};  ///< `1e-06"} `: the `le` value and what ends a bucket's labels
+    std::array<char, 30> text{};  ///< `0.5"} `: the `le` value and what ends a bucket's labels
 
     [[nodiscard]] std::string_view tail() const { return {text.data(), length}; }
     [[nodiscard]] std::string_view le() const { return tail().substr(0, length - 3U); }
@@ -58,7 +58,8 @@ class BucketLayout {
   std::vector<Bucket> buckets_;
 };
 
-/// Inclusive upper bound in seconds of a slot of a histogram with that many slots an octave; infinity for the last one.
+/// Inclusive upper bound in seconds of a slot of a histogram with that many slots an octave, nearest to
+/// 2^(k/per_octave); infinity for the last one.
 double slot_bound_seconds(std::size_t slot, std::size_t per_octave);
 
 /// Number of observations.

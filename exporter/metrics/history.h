@@ -29,7 +29,7 @@ struct Reading {
   double idle_share;   ///< of the polling threads' time that was spent in polling calls, 0 … 1
 };
 
-/// Requests by duration, one number an octave: row 0 up to 1 µs, row k up to 2^k µs, the last one above that.
+/// Requests by duration, one number an octave: row 0 up to 2^-20 s, row k up to 2^(k-20) s, the last one above that.
 inline constexpr std::size_t kHeatRows = TACHO_HISTOGRAM_OCTAVES + 2;
 using HeatColumn = std::array<std::uint32_t, kHeatRows>;
 

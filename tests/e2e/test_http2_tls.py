@@ -19,8 +19,8 @@ from support.waiting import wait_until
 
 WINDOW = {"window": "2s", "histograms": {"buckets_per_octave": 4}}
 CONNECTIONS = 4
-# A quantile's place in its bucket is not known: with four buckets an octave they are up to 25 % wide.
-BUCKET = 1.25
+# A quantile's place in its bucket is not known: with four buckets an octave they are 19 % wide.
+BUCKET = 1.19
 
 
 def apache(prefix):

@@ -17,8 +17,8 @@ from support.clients.wrk import wrk_latencies
 from support.servers import Nginx, Postgres, Redis
 from support.tacho import Tacho, target
 
-# A quantile's place in its bucket is not known: with four buckets an octave they are up to 25 % wide.
-BUCKET = 1.25
+# A quantile's place in its bucket is not known: with four buckets an octave they are 19 % wide.
+BUCKET = 1.19
 
 
 def pgbench_quantiles(server, connections, prefix):

@@ -17,8 +17,8 @@ from support.slow import slow_but
 from support.tacho import Tacho, target
 from support.waiting import wait_until
 
-# A quantile's place in its bucket is not known: with four buckets an octave they are up to 25 % wide.
-BUCKET = 1.25
+# A quantile's place in its bucket is not known: with four buckets an octave they are 19 % wide.
+BUCKET = 1.19
 HISTOGRAMS = {"histograms": {"buckets_per_octave": 4}}
 # Longer than a message without a reply waits for more of itself (exporter/ARCHITECTURE.md, "When a request came").
 PAUSE = 0.7

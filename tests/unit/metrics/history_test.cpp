@@ -155,7 +155,7 @@ TEST_CASE("columns count requests by octave, five seconds each") {
   }
   const auto full = target.history.columns(0);
   REQUIRE(full.size() == History::kColumns);
-  CHECK(full.front()[10] == Approx(5e6).epsilon(0.05));
+  CHECK(full.front()[11] == Approx(5e6).epsilon(0.05));
 }
 
 TEST_CASE("a small number in a column is exact") {
@@ -166,7 +166,7 @@ TEST_CASE("a small number in a column is exact") {
     }
     target.second(1);
     if (count > 0) {
-      CHECK(target.history.columns(0)[0][10] == count);
+      CHECK(target.history.columns(0)[0][11] == count);
     }
   }
 }

@@ -148,7 +148,7 @@ TEST_CASE("the fast path writes what the data model writes") {
   counter.counter.value = static_cast<double>(row.values[0].integer);
   for (std::size_t slot = 0; slot < kSlots; ++slot) {
     histogram.histogram.sample_count += row.histograms[0].slots[slot];
-    const double bound = slot == kOverflowSlot ? kInfinity : static_cast<double>(slot_bound_ns(slot)) / 1e9;
+    const double bound = slot_bound_seconds(slot, Histogram::kPerOctave);
     histogram.histogram.bucket.push_back({histogram.histogram.sample_count, bound});
   }
   histogram.histogram.sample_sum = 0.123456789;

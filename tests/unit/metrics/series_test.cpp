@@ -86,9 +86,9 @@ TEST_CASE("histograms: cumulative buckets, sum, count") {
 
   const std::vector<std::string> wait = split(lines(series, 1, row));
   REQUIRE(wait.size() == layout.lines());
-  CHECK(wait[0] == "t_wait_seconds_bucket" + kCommon + ",le=\"1e-06\"} 3");
-  CHECK(wait[1] == "t_wait_seconds_bucket" + kCommon + ",le=\"2e-06\"} 7");
-  CHECK(wait[26] == "t_wait_seconds_bucket" + kCommon + ",le=\"67.108864\"} 7");
+  CHECK(wait[0] == "t_wait_seconds_bucket" + kCommon + ",le=\"9.5367431640625e-07\"} 3");
+  CHECK(wait[1] == "t_wait_seconds_bucket" + kCommon + ",le=\"1.9073486328125e-06\"} 7");
+  CHECK(wait[26] == "t_wait_seconds_bucket" + kCommon + ",le=\"64.0\"} 7");
   CHECK(wait[27] == "t_wait_seconds_bucket" + kCommon + ",le=\"+Inf\"} 17");
   CHECK(wait[28] == "t_wait_seconds_sum" + kCommon + "} 700.0000005");
   CHECK(wait[29] == "t_wait_seconds_count" + kCommon + "} 17");
@@ -96,8 +96,8 @@ TEST_CASE("histograms: cumulative buckets, sum, count") {
   const std::vector<std::string> poll = split(lines(series, 4, row));
   REQUIRE(poll.size() == 2 * layout.lines());
   CHECK(poll[29] == "t_poll_seconds_count" + kCommon + ",outcome=\"ready\"} 0");
-  CHECK(poll[30] == "t_poll_seconds_bucket" + kCommon + ",outcome=\"a\\\"b\",le=\"1e-06\"} 0");
-  CHECK(poll[56] == "t_poll_seconds_bucket" + kCommon + ",outcome=\"a\\\"b\",le=\"67.108864\"} 1");
+  CHECK(poll[30] == "t_poll_seconds_bucket" + kCommon + ",outcome=\"a\\\"b\",le=\"9.5367431640625e-07\"} 0");
+  CHECK(poll[56] == "t_poll_seconds_bucket" + kCommon + ",outcome=\"a\\\"b\",le=\"64.0\"} 1");
   CHECK(poll[58] == "t_poll_seconds_sum" + kCommon + ",outcome=\"a\\\"b\"} 0");
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("label values known at run time: sorted, equal ones added up, only the
   row.dynamic.push_back(dynamic(5, "x", 1));
   const std::vector<std::string> calls = split(lines(series, 5, row));
   REQUIRE(calls.size() == layout.lines());
-  CHECK(calls[26] == "t_call_seconds_bucket" + kCommon + ",peer=\"x\",le=\"67.108864\"} 0");
+  CHECK(calls[26] == "t_call_seconds_bucket" + kCommon + ",peer=\"x\",le=\"64.0\"} 0");
   CHECK(calls[27] == "t_call_seconds_bucket" + kCommon + ",peer=\"x\",le=\"+Inf\"} 10");
   CHECK(calls[28] == "t_call_seconds_sum" + kCommon + ",peer=\"x\"} 0.000001");
   CHECK(calls[29] == "t_call_seconds_count" + kCommon + ",peer=\"x\"} 10");
@@ -161,7 +161,7 @@ TEST_CASE("without target labels") {
   CHECK(lines(series, 0, row).starts_with("t_bytes_total{direction=\"send\"} 7\n"));
   CHECK(lines(series, 2, row) == "t_rps{} 0.25\n");
   CHECK(lines(series, 3, row) == "t_calls_total{peer=\"p\"} 1\n");
-  CHECK(lines(series, 1, row).starts_with("t_wait_seconds_bucket{le=\"1e-06\"} 0\n"));
+  CHECK(lines(series, 1, row).starts_with("t_wait_seconds_bucket{le=\"9.5367431640625e-07\"} 0\n"));
 }
 
 TEST_CASE("a row that is too short gives fewer lines") {

@@ -94,8 +94,8 @@ TEST_CASE("a target in detail has its points, columns, histogram, hooks and loss
   CHECK(document.at("points").at("rate") == nlohmann::json{1235, 3});
   CHECK(document.at("points").at("p50").at(1).is_null());
   CHECK(document.at("heat").at("bounds").size() == metrics::kHeatRows);
-  CHECK(document.at("heat").at("bounds").at(0) == 1e-6);
-  CHECK(document.at("heat").at("bounds").at(1) == 2e-6);
+  CHECK(document.at("heat").at("bounds").at(0) == 9.537e-7);
+  CHECK(document.at("heat").at("bounds").at(1) == 1.907e-6);
   CHECK(document.at("heat").at("bounds").back().is_null());
   CHECK(document.at("heat").at("columns").at(1).at(3) == 17);
   CHECK(document.at("recent_durations").size() == 2);
