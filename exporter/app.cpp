@@ -10,10 +10,10 @@
 
 #include "base/descriptors.h"
 #include "base/utf8.h"
-#include "config/load.h"
 #include "kernel/bpf_log.h"
 #include "kernel/features.h"
 #include "kernel/statistics.h"
+#include "load_config.h"
 #include "metrics/exposition.h"
 #include "probes/registry.h"
 #include "scrape/target_view.h"
@@ -263,7 +263,7 @@ Result<void> App::reload() {
 Result<void> App::read_again() {
   config::Config fresh;
   if (!cli_.config_file.empty()) {
-    config::Loaded loaded = config::load_file(cli_.config_file);
+    config::Loaded loaded = load_config(cli_.config_file);
     for (const config::Diagnostic& warning : loaded.warnings) {
       spdlog::warn("{}", config::format(warning, loaded.file_name));
     }

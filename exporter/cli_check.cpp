@@ -1,15 +1,15 @@
 #include <ostream>
 
 #include "cli.h"
-#include "config/load.h"
 #include "config/web_config_file.h"
+#include "load_config.h"
 #include "web/tls.h"
 
 namespace tacho {
 namespace {
 
 bool check_config(const std::string& path, std::ostream& out, std::ostream& err) {
-  const auto loaded = config::load_file(path);
+  const auto loaded = load_config(path);
   for (const auto& error : loaded.errors) {
     err << format(error, loaded.file_name) << '\n';
   }

@@ -65,10 +65,7 @@ std::vector<web::Route> endpoints(const EndpointContext& context) {
     app->scraper().read_by(request.remote + " " + request.header("User-Agent").value_or(""));
     return std::string(metrics::content_type(metrics::negotiate(request.header("Accept").value_or(""))));
   };
-  const auto page = [app](const std::string& type) {
-    const bool text = type == metrics::content_type(metrics::Format::prometheus_text);
-    return app->scraper().page(text ? metrics::Format::prometheus_text : metrics::Format::openmetrics);
-  };
+  const auto page = [app](const std::string& type) { return app->scraper().page(metrics::format_of(type)); };
   const auto stuck = [liveness = context.liveness]() -> std::optional<std::string> {
     const auto found = liveness->stuck();
     return found ? std::optional("tacho is not well: " + found->text() + "\n") : std::nullopt;

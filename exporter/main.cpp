@@ -12,7 +12,7 @@
 
 #include "base/descriptors.h"
 #include "cli.h"
-#include "config/load.h"
+#include "load_config.h"
 #include "serve.h"
 #include "top/top.h"
 
@@ -45,7 +45,7 @@ int run(const tacho::Cli& cli) {
   }
   tacho::config::Config config;
   if (!cli.config_file.empty()) {
-    tacho::config::Loaded loaded = tacho::config::load_file(cli.config_file);
+    tacho::config::Loaded loaded = tacho::load_config(cli.config_file);
     for (const auto& warning : loaded.warnings) {
       tell(cli, spdlog::level::warn, tacho::config::format(warning, loaded.file_name));
     }

@@ -94,8 +94,22 @@ struct Probes {
   ProbeSwitch sched;
 };
 
+/// What protobuf carries of a histogram; the text formats have no other form than the classic one.
+enum class HistogramForm : std::uint8_t { classic, native, both };
+
 struct Histograms {
-  unsigned buckets_per_octave = 1;  ///< 1, 2 or 4
+  HistogramForm format = HistogramForm::both;
+  unsigned buckets_per_octave = 1;  ///< of the classic form: 1, 2 or 4
+};
+
+/// A glob on names of metric families.
+struct FamilyGlob {
+  std::string pattern;
+  Location where;
+};
+
+struct Metrics {
+  std::vector<FamilyGlob> drop;
 };
 
 struct Limits {
@@ -111,6 +125,7 @@ struct Config {
   ContainerLabels labels;
   Probes probes;
   Histograms histograms;
+  Metrics metrics;
   Limits limits;
   std::vector<PeerName> peers;  ///< the longest matching prefix wins
   bool run_statistics = false;  ///< measure run time of our BPF programs (costs ~20 ns per event)

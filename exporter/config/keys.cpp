@@ -196,8 +196,35 @@ Type<Probes> probes() {
 
 Type<Histograms> histograms() {
   return section<Histograms>({
+      key("format", &Histograms::format,
+          choice<HistogramForm>(
+              {{"classic", HistogramForm::classic}, {"native", HistogramForm::native}, {"both", HistogramForm::both}}),
+          "What scrapers get that take protobuf, as Prometheus does once native histograms are switched on: classic "
+          "buckets, the native form (one series a histogram, all that is counted), or both for the scraper to choose. "
+          "All others get classic buckets."),
       key("buckets_per_octave", &Histograms::buckets_per_octave, number_of<unsigned>({1, 2, 4}),
-          "Buckets from one power of two to the next: more are finer and cost more series."),
+          "Classic buckets from one power of two to the next: more are finer and cost more series."),
+  });
+}
+
+Type<FamilyGlob> family_glob() {
+  const auto pattern = glob("a glob on a metric's name");
+  Type<FamilyGlob> type;
+  type.summary = pattern.summary;
+  type.schema = pattern.schema;
+  type.read = [read = pattern.read](const Node& node, FamilyGlob& out, const Context& context) {
+    out.where = node.where;
+    read(node, out.pattern, context);
+  };
+  type.show = [](const FamilyGlob& value) { return Json(value.pattern); };
+  return type;
+}
+
+Type<Metrics> metrics() {
+  return section<Metrics>({
+      key("drop", &Metrics::drop, list(family_glob(), "a list of globs on metrics' names"),
+          "Families that no scraper gets, in any format, by the names that METRICS.md lists. The page and `tacho top` "
+          "show what they show without them."),
   });
 }
 
@@ -249,6 +276,7 @@ const Type<Config>& config_type() {
           key("labels", &Config::labels, container_labels(), "What becomes of the labels that tell containers apart."),
           key("probes", &Config::probes, probes(), "What is observed, and how."),
           key("histograms", &Config::histograms, histograms(), "The shape of all histograms."),
+          key("metrics", &Config::metrics, metrics(), "What is exposed."),
           key("limits", &Config::limits, limits(), "Bounds on the number of series."),
           key("peers", &Config::peers, list(peer(), "a list of peers"),
               "Names for the networks that targets call; all addresses of one name count as one dependency a port. "

@@ -1,8 +1,10 @@
 // Content negotiation: negotiate() of exposition.h.
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "metrics/exposition.h"
 
@@ -14,7 +16,9 @@ struct MediaRange {
   std::string type;
   std::string subtype;
   std::string version;  ///< of the parameter, empty if there is none
-  int weight = 1000;    ///< in thousandths
+  std::string proto;
+  std::string encoding;
+  int weight = 1000;  ///< in thousandths
 };
 
 /// What the most specific range that matches a format says of it; the higher weight of equally specific ones.
@@ -127,8 +131,12 @@ bool parse_parameter(Scanner& in, MediaRange& range) {
     range.weight = weight.value_or(0);
     return weight.has_value();
   }
-  if (name == "version") {
-    range.version = std::move(*value);
+  for (const auto& [known, parameter] :
+       {std::pair("version", &MediaRange::version), std::pair("proto", &MediaRange::proto),
+        std::pair("encoding", &MediaRange::encoding)}) {
+    if (name == known) {
+      range.*parameter = std::move(*value);
+    }
   }
   return true;
 }
@@ -152,29 +160,51 @@ std::optional<MediaRange> parse_range(Scanner& in) {
   return in.done() || in.take(',') ? std::optional(std::move(range)) : std::nullopt;
 }
 
+struct MediaType {
+  std::string_view type;
+  std::string_view subtype;
+  std::string_view version;
+};
+
+MediaType media_type(Format format) {
+  switch (format) {
+    case Format::openmetrics:
+      return {"application", "openmetrics-text", "1.0.0"};
+    case Format::protobuf:
+      return {"application", "vnd.google.protobuf", ""};
+    case Format::prometheus_text:
+      break;
+  }
+  return {"text", "plain", "0.0.4"};
+}
+
 /// 4: type, subtype and exactly our version match, 3: a version that ours stands in for, 2: type and subtype,
 /// 1: type, 0: anything, -1: no match.
 int specificity(const MediaRange& range, Format format) {
   if (range.type == "*") {
     return 0;
   }
-  const bool openmetrics = format == Format::openmetrics;
-  if (range.type != (openmetrics ? "application" : "text")) {
+  const MediaType ours = media_type(format);
+  if (range.type != ours.type) {
     return -1;
   }
   if (range.subtype == "*") {
     return 1;
   }
-  if (range.subtype != (openmetrics ? "openmetrics-text" : "plain")) {
+  if (range.subtype != ours.subtype) {
     return -1;
+  }
+  if (format == Format::protobuf) {
+    // Whatever else is made of protobuf is something else.
+    return range.proto == "io.prometheus.client.MetricFamily" && range.encoding == "delimited" ? 4 : -1;
   }
   if (range.version.empty()) {
     return 2;
   }
-  if (range.version == (openmetrics ? "1.0.0" : "0.0.4")) {
+  if (range.version == ours.version) {
     return 4;
   }
-  return openmetrics && range.version.starts_with("0.") ? 3 : -1;
+  return format == Format::openmetrics && range.version.starts_with("0.") ? 3 : -1;
 }
 
 void consider(Preference& best, const MediaRange& range, Format format) {
@@ -189,23 +219,27 @@ void consider(Preference& best, const MediaRange& range, Format format) {
 }  // namespace
 
 Format negotiate(std::string_view accept) {
-  Preference text;
-  Preference openmetrics;
+  std::array<Preference, kFormats.size()> found;
   for (Scanner in(accept); !in.done();) {
     in.skip_blanks();
     if (in.done() || in.take(',')) {
       continue;
     }
     if (const std::optional<MediaRange> range = parse_range(in)) {
-      consider(text, *range, Format::prometheus_text);
-      consider(openmetrics, *range, Format::openmetrics);
+      for (const Format format : kFormats) {
+        consider(found.at(static_cast<std::size_t>(format)), *range, format);
+      }
     } else {
       in.skip_element();
     }
   }
-  const bool named = openmetrics.specificity >= 2;
-  const bool preferred = openmetrics.weight > text.weight || (named && openmetrics.weight == text.weight);
-  return openmetrics.weight > 0 && preferred ? Format::openmetrics : Format::prometheus_text;
+  const auto& [text, openmetrics, protobuf] = found;
+  const auto named = [](const Preference& format) { return format.specificity >= 2 && format.weight > 0; };
+  const bool open = openmetrics.weight > text.weight || (named(openmetrics) && openmetrics.weight == text.weight);
+  if (named(protobuf) && protobuf.weight >= (open ? openmetrics : text).weight) {
+    return Format::protobuf;
+  }
+  return open ? Format::openmetrics : Format::prometheus_text;
 }
 
 }  // namespace tacho::metrics

@@ -19,8 +19,9 @@ constexpr std::array<std::uint8_t, 32> kBoundsBelow TACHO_HISTOGRAM_BOUNDS_BELOW
 static_assert(kSlots <= 256, "BucketLayout::Bucket keeps a slot in one byte");
 
 BucketLayout::Bucket make_bucket(std::size_t slot) {
-  const std::string tail = (slot == kOverflowSlot ? "+Inf" : canonical(slot_bound_seconds(slot, kPerOctave))) + "\"} ";
   BucketLayout::Bucket bucket;
+  bucket.bound = slot_bound_seconds(slot, kPerOctave);
+  const std::string tail = canonical(bucket.bound) + "\"} ";
   bucket.last_slot = static_cast<std::uint8_t>(slot);
   bucket.length = static_cast<std::uint8_t>(tail.copy(bucket.text.data(), bucket.text.size()));
   return bucket;
@@ -72,15 +73,6 @@ std::size_t fine_slot_of(std::uint64_t ns) {
 
 std::size_t slot_of(std::uint64_t ns) {
   return coarse_slot(fine_slot_of(ns));
-}
-
-Histogram coarse(const FineHistogram& histogram) {
-  Histogram out;
-  for (std::size_t slot = 0; slot < histogram.slots.size(); ++slot) {
-    out.slots[coarse_slot(slot)] += histogram.slots[slot];
-  }
-  out.sum_ns = histogram.sum_ns;
-  return out;
 }
 
 double slot_bound_seconds(std::size_t slot, std::size_t per_octave) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -27,8 +28,6 @@ constexpr std::size_t coarse_slot(std::size_t fine_slot) {
   constexpr std::size_t kParts = TACHO_HISTOGRAM_FINE_PER_OCTAVE / TACHO_HISTOGRAM_PER_OCTAVE;
   return (fine_slot + kParts - 1) / kParts;
 }
-/// The same observations in larger slots.
-Histogram coarse(const FineHistogram& histogram);
 
 /// The longest duration of a slot in whole nanoseconds, kUnbounded for the overflow slot. `slot` < kSlots.
 std::uint64_t slot_bound_ns(std::size_t slot);
@@ -38,10 +37,16 @@ class BucketLayout {
  public:
   /// One exposed bucket: it counts all slots up to and including `last_slot`.
   struct Bucket {
+    double bound = 0;  ///< upper, in seconds
     std::uint8_t last_slot = 0;
     std::uint8_t length = 0;      ///< of the used part of `text`
     std::array<char, 30> text{};  ///< `0.5"} `: the `le` value and what ends a bucket's labels
 
+    /// Its last slot in a histogram with so many slots an octave.
+    [[nodiscard]] constexpr std::size_t last(std::size_t per_octave) const {
+      return std::min<std::size_t>(last_slot * (per_octave / TACHO_HISTOGRAM_PER_OCTAVE),
+                                   TACHO_HISTOGRAM_OCTAVES * per_octave + (last_slot == kOverflowSlot ? 1 : 0));
+    }
     [[nodiscard]] std::string_view tail() const { return {text.data(), length}; }
     [[nodiscard]] std::string_view le() const { return tail().substr(0, length - 3U); }
   };

@@ -27,13 +27,8 @@ void append_escaped(std::string& out, std::string_view valid, bool quotes) {
 }
 
 void append_text(std::string& out, std::string_view text, bool quotes) {
-  if (utf8::is_valid(text.begin(), text.end())) {
-    append_escaped(out, text, quotes);
-    return;
-  }
-  std::string valid;
-  utf8::replace_invalid(text.begin(), text.end(), std::back_inserter(valid));
-  append_escaped(out, valid, quotes);
+  std::string repaired;
+  append_escaped(out, valid_utf8(text, repaired), quotes);
 }
 
 bool is_letter(char c) {
@@ -41,6 +36,20 @@ bool is_letter(char c) {
 }
 
 }  // namespace
+
+std::string_view valid_utf8(std::string_view text, std::string& repaired) {
+  if (utf8::is_valid(text.begin(), text.end())) {
+    return text;
+  }
+  repaired.clear();
+  utf8::replace_invalid(text.begin(), text.end(), std::back_inserter(repaired));
+  return repaired;
+}
+
+void append_valid_utf8(std::string& out, std::string_view text) {
+  std::string repaired;
+  out += valid_utf8(text, repaired);
+}
 
 void append_label_value(std::string& out, std::string_view value) {
   append_text(out, value, true);

@@ -1,5 +1,7 @@
 #include "metrics/exposition.h"
 
+#include <algorithm>
+
 #include "metrics/escape.h"
 
 namespace tacho::metrics {
@@ -21,8 +23,20 @@ void append_help_line(std::string& out, std::string_view name, std::string_view 
 }  // namespace
 
 std::string_view content_type(Format format) {
-  return format == Format::openmetrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
-                                       : "text/plain; version=0.0.4; charset=utf-8";
+  switch (format) {
+    case Format::openmetrics:
+      return "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    case Format::protobuf:
+      return "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited";
+    case Format::prometheus_text:
+      break;
+  }
+  return "text/plain; version=0.0.4; charset=utf-8";
+}
+
+Format format_of(std::string_view type) {
+  const auto* const found = std::ranges::find(kFormats, type, content_type);
+  return found == kFormats.end() ? Format::prometheus_text : *found;
 }
 
 void append_metadata(std::string& out, const Metadata& metadata, Format format) {

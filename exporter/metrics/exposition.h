@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -8,15 +9,20 @@
 
 namespace tacho::metrics {
 
-/// Prometheus text 0.0.4, and OpenMetrics 1.0 as text.
-enum class Format : std::uint8_t { prometheus_text, openmetrics };
+/// Prometheus text 0.0.4, OpenMetrics 1.0 as text, and Prometheus' protobuf: `io.prometheus.client.MetricFamily`, each
+/// behind its length, the only one that carries native histograms.
+enum class Format : std::uint8_t { prometheus_text, openmetrics, protobuf };
+inline constexpr std::array kFormats{Format::prometheus_text, Format::openmetrics, Format::protobuf};
 
 /// What goes into Content-Type; Prometheus 3 fails a scrape without one.
 std::string_view content_type(Format format);
+/// The format that content_type() is of; Prometheus text for any other.
+Format format_of(std::string_view content_type);
 
 /// The format that a request's Accept header (several joined by ", ") asks for, by RFC 9110 §12.5.1: the most
 /// specific range that matches a format gives its weight, the highest weight wins, 0 excludes. At equal weight
-/// OpenMetrics is taken only if it was named, so that browsers and curl get plain text. What is malformed is skipped;
+/// OpenMetrics is taken only if it was named, so that browsers and curl get plain text, and protobuf never unless it
+/// was named, with its parameters `proto` and `encoding=delimited`; it comes first then. What is malformed is skipped;
 /// Prometheus text if nothing acceptable is left.
 ///
 /// `version`: openmetrics-text of version 1.0.0, without one, or older (0.0.1, the draft that Prometheus 2.30
@@ -36,6 +42,7 @@ struct Metadata {
 
 /// Appends HELP and TYPE (Prometheus text), or TYPE, UNIT and HELP under the name without `_total` (OpenMetrics, where
 /// a counter whose name lacks it is `unknown`, since its samples would not be those of a counter).
+/// Text formats only.
 void append_metadata(std::string& out, const Metadata& metadata, Format format);
 
 /// append_metadata of a per-target family; `window` ("10s") replaces each `{window}` in the help.

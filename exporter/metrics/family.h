@@ -16,7 +16,8 @@ struct Family {
   std::string_view help;   ///< one sentence; `{window}` is replaced by the configured window ("10s")
   std::string_view label;  ///< the family's own label, empty if it has none
   std::span<const std::string_view>
-      values;  ///< its values in the order of the samples; empty with a label: known at run time
+      values;         ///< its values in the order of the samples; empty with a label: known at run time
+  bool fine = false;  ///< a histogram with sixteen slots an octave, without a label that is known at run time
 
   [[nodiscard]] constexpr bool dynamic() const { return !label.empty() && values.empty(); }
   /// How many samples (or histograms) a target's row has for this family; 0 if known at run time only.

@@ -14,22 +14,6 @@ using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-std::string_view type_name(MetricType type) {
-  switch (type) {
-    case MetricType::Counter:
-      return "counter";
-    case MetricType::Gauge:
-      return "gauge";
-    case MetricType::Summary:
-      return "summary";
-    case MetricType::Histogram:
-      return "histogram";
-    case MetricType::Untyped:
-      break;
-  }
-  return "untyped";
-}
-
 void append_label(std::string& out, std::string_view name, std::string_view value) {
   out += out.ends_with('{') ? "" : ",";
   out.append(name).append("=\"");
@@ -121,6 +105,22 @@ void append_metric(Lines lines, const ClientMetric& metric, MetricType type) {
 }
 
 }  // namespace
+
+std::string_view type_name(MetricType type) {
+  switch (type) {
+    case MetricType::Counter:
+      return "counter";
+    case MetricType::Gauge:
+      return "gauge";
+    case MetricType::Summary:
+      return "summary";
+    case MetricType::Histogram:
+      return "histogram";
+    case MetricType::Untyped:
+      break;
+  }
+  return "untyped";
+}
 
 void append_families(std::string& out, std::span<const MetricFamily> families, Format format) {
   for (const MetricFamily& family : families) {

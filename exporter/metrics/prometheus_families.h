@@ -14,6 +14,10 @@ namespace tacho::metrics {
 /// A counter's family is named with `_total`. Labels keep their order, a histogram without a +Inf bucket gets one,
 /// timestamps are left out, and so is a family without samples. Names ending in `_info` are gauges of value 1: the
 /// OpenMetrics type `info` would have the same sample names, and its parsers take the gauge as well.
+/// Text formats only; see append_proto_families().
 void append_families(std::string& out, std::span<const prometheus::MetricFamily> families, Format format);
+
+/// "counter", "gauge" …, "untyped".
+std::string_view type_name(prometheus::MetricType type);
 
 }  // namespace tacho::metrics

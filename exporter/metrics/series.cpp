@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "metrics/dynamic.h"
 #include "metrics/escape.h"
 #include "metrics/number.h"
 
@@ -40,7 +41,8 @@ void append_number(std::string& out, std::string_view prefix, const Value& value
               [&](char* p) { return end_line(write_value(copy(p, prefix), value)); });
 }
 
-void append_histogram(std::string& out, const HistogramText& text, const Histogram& histogram,
+template <std::size_t PerOctave>
+void append_histogram(std::string& out, const HistogramText& text, const SlotHistogram<PerOctave>& histogram,
                       const BucketLayout& layout) {
   constexpr std::size_t kTail = sizeof(BucketLayout::Bucket::text);
   const std::size_t bound = layout.buckets().size() * (text.bucket.size() + kTail + kMaxNumber + 1) + text.sum.size() +
@@ -52,7 +54,7 @@ void append_histogram(std::string& out, const HistogramText& text, const Histogr
     std::size_t slot = 0;
     for (const BucketLayout::Bucket& bucket : layout.buckets()) {
       const std::uint64_t before = cumulative;
-      for (; slot <= bucket.last_slot; ++slot) {
+      for (const std::size_t last = bucket.last(PerOctave); slot <= last; ++slot) {
         cumulative += histogram.slots[slot];
       }
       if (cumulative != before) {  // most buckets of a distribution are below or above all of it
@@ -79,7 +81,21 @@ std::string with_label(std::string labels, std::string_view name, std::string_vi
   return labels + '"';
 }
 
-/// Adds samples whose label values became equal; those of one family are of one kind.
+/// What a row keeps apart.
+int kind_of(const Family& family) {
+  return family.type != Type::histogram ? 0 : family.fine ? 1 : 2;
+}
+
+}  // namespace
+
+std::size_t first_sample(std::span<const Family> families, std::size_t family) {
+  std::size_t first = 0;
+  for (const Family& before : families.first(family)) {
+    first += kind_of(before) == kind_of(families[family]) ? before.samples() : 0;
+  }
+  return first;
+}
+
 Value sum(const Value& a, const Value& b) {
   if (a.kind == Value::Kind::real) {
     return Value::number(a.real + b.real);
@@ -90,8 +106,6 @@ Value sum(const Value& a, const Value& b) {
   return result;
 }
 
-}  // namespace
-
 TargetSeries::TargetSeries(std::span<const Family> families,
                            std::span<const std::pair<std::string, std::string>> labels, const BucketLayout& layout)
     : families_(families), layout_(&layout) {
@@ -99,12 +113,9 @@ TargetSeries::TargetSeries(std::span<const Family> families,
   for (const auto& [name, value] : labels) {
     common = with_label(std::move(common), name, value);
   }
-  std::uint32_t values = 0;
-  std::uint32_t histograms = 0;
   for (const Family& family : families) {
-    std::uint32_t& sample = family.type == Type::histogram ? histograms : values;
-    places_.push_back({static_cast<std::uint32_t>(ends_.size()), sample});
-    sample += static_cast<std::uint32_t>(family.samples());
+    places_.push_back(
+        {static_cast<std::uint32_t>(ends_.size()), static_cast<std::uint32_t>(first_sample(families, places_.size()))});
     lines_ += family.samples() * (family.type == Type::histogram ? layout.lines() : 1);
     if (family.label.empty()) {
       add_sample(family, common);
@@ -165,38 +176,27 @@ void TargetSeries::append_fixed(std::string& out, std::size_t family, const Row&
       if (sample < row.values.size() && row.values[sample].kind != Value::Kind::absent) {
         append_number(out, piece(place.piece + i), row.values[sample]);
       }
-    } else if (sample < row.histograms.size()) {
-      const std::size_t first = place.piece + 3 * i;
-      append_histogram(out, {.bucket = piece(first), .sum = piece(first + 1), .count = piece(first + 2)},
-                       row.histograms[sample], *layout_);
+      continue;
+    }
+    const std::size_t first = place.piece + 3 * i;
+    const auto append = [&](const auto& histograms) {
+      if (sample < histograms.size()) {
+        append_histogram(out, {.bucket = piece(first), .sum = piece(first + 1), .count = piece(first + 2)},
+                         histograms[sample], *layout_);
+      }
+    };
+    if (families_[family].fine) {
+      append(row.fine);
+    } else {
+      append(row.histograms);
     }
   }
 }
 
 void TargetSeries::append_dynamic(std::string& out, std::size_t family, const Row& row) const {
-  using Found = std::pair<std::string, const DynamicSample*>;
-  std::vector<Found> found;
-  for (const DynamicSample& sample : row.dynamic) {
-    if (sample.family == family) {
-      append_label_value(found.emplace_back("", &sample).first, sample.label_value);
-    }
-  }
-  std::ranges::sort(found, {}, &Found::first);
-
-  for (auto it = found.begin(); it != found.end();) {
-    const auto next = std::ranges::find_if(it, found.end(), [&](const Found& f) { return f.first != it->first; });
-    if (next - it == 1) {
-      append_sample(out, family, it->first, *it->second);
-    } else {
-      DynamicSample merged = *it->second;
-      std::for_each(it + 1, next, [&](const Found& f) {
-        merged.value = sum(merged.value, f.second->value);
-        merged.histogram += f.second->histogram;
-      });
-      append_sample(out, family, it->first, merged);
-    }
-    it = next;
-  }
+  for_each_dynamic(row, family, append_label_value, [&](const std::string& label, const DynamicSample& sample) {
+    append_sample(out, family, label, sample);
+  });
 }
 
 void TargetSeries::append_sample(std::string& out, std::size_t family, std::string_view label,

@@ -14,6 +14,9 @@
 
 namespace tacho::metrics {
 
+/// Where the samples of families[family] begin among those of their kind in a Row.
+std::size_t first_sample(std::span<const Family> families, std::size_t family);
+
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
 /// The series of one target and one probe: everything of a line but its number is built once, so that a scrape only

@@ -61,7 +61,8 @@ constexpr std::array kFamilies{
            "From the arrival of the last data of a request that the server had to wait for to the first byte of its "
            "reply.",
            "",
-           {}},
+           {},
+           true},
     Family{"tacho_request_queue_seconds",
            Type::histogram,
            "seconds",
@@ -232,8 +233,8 @@ void decode(const SocketSnapshot& s, std::span<const DependencySnapshot> depende
   each([&window](const Moments&, Direction d) { return Value::number(window.variance(d)); });
   each([&window](const Moments&, Direction d) { return Value::number(window.cv2(d)); });
   row.values.push_back(Value::count(requests(s)));
-  row.histograms.insert(row.histograms.end(),
-                        {metrics::coarse(s.duration), s.queue, receive_times(s), s.service, s.reply});
+  row.fine.push_back(s.duration);
+  row.histograms.insert(row.histograms.end(), {s.queue, receive_times(s), s.service, s.reply});
   row.values.push_back(Value::count(in_flight(s)));
   row.values.push_back(Value::count(s.unanswered));
   row.values.push_back(Value::count(s.oneway));

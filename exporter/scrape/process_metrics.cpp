@@ -45,14 +45,26 @@ double boot_time() {
   return 0;
 }
 
+constexpr std::size_t kFirst = 3;  // the number of stat_fields()' first
+constexpr std::size_t kStart = 22 - kFirst;
+
+/// Unix time in seconds.
+double start_time(const std::vector<double>& stat) {
+  return boot_time() + stat.at(kStart) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
 }  // namespace
+
+std::chrono::system_clock::time_point process_start() {
+  const std::vector<double> stat = stat_fields();
+  const auto seconds = std::chrono::duration<double>(stat.size() > kStart ? start_time(stat) : 0);
+  return std::chrono::system_clock::time_point(std::chrono::duration_cast<std::chrono::nanoseconds>(seconds));
+}
 
 std::vector<prometheus::MetricFamily> process_metrics() {
   std::vector<prometheus::MetricFamily> families;
   const std::vector<double> stat = stat_fields();
-  constexpr std::size_t kFirst = 3;
   constexpr std::size_t kThreads = 20 - kFirst;
-  constexpr std::size_t kStart = 22 - kFirst;
   constexpr std::size_t kVirtual = 23 - kFirst;
   constexpr std::size_t kResident = 24 - kFirst;
   rusage usage{};
@@ -76,8 +88,7 @@ std::vector<prometheus::MetricFamily> process_metrics() {
     families.push_back(single("process_max_fds", static_cast<double>(limit.rlim_cur)));
   }
   if (stat.size() > kResident) {
-    const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
-    families.push_back(single("process_start_time_seconds", boot_time() + stat[kStart] / ticks));
+    families.push_back(single("process_start_time_seconds", start_time(stat)));
     families.push_back(single("process_virtual_memory_bytes", stat[kVirtual]));
     families.push_back(
         single("process_resident_memory_bytes", stat[kResident] * static_cast<double>(::sysconf(_SC_PAGESIZE))));

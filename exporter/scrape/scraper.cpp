@@ -9,6 +9,7 @@
 #include "config/units.h"
 #include "kernel/statistics.h"
 #include "metrics/prometheus_families.h"
+#include "metrics/proto_family.h"
 #include "scrape/kernel_clock.h"
 #include "scrape/process_metrics.h"
 
@@ -39,14 +40,27 @@ Scraper::Scraper(const config::Config& config, std::vector<std::unique_ptr<probe
                  std::mutex& mutex)
     : window_(config.window),
       run_statistics_(config.run_statistics),
-      layout_(std::make_unique<metrics::BucketLayout>(config.histograms.buckets_per_octave)),
+      start_(process_start()),
       probes_(std::move(probes)),
       failed_(std::move(failed)),
       targets_object_(targets_object),
       table_(table),
       mutex_(mutex),
       runtimes_(table.indices()),
-      instance_(fmt::format("{:08x}", std::random_device{}())) {}
+      instance_(fmt::format("{:08x}", std::random_device{}())) {
+  set_exposition(config);
+}
+
+void Scraper::set_exposition(const config::Config& config) {
+  using Form = config::HistogramForm;
+  layout_ = std::make_unique<metrics::BucketLayout>(config.histograms.buckets_per_octave);
+  forms_ = {.classic = config.histograms.format != Form::native, .native = config.histograms.format != Form::classic};
+  dropped_ = matching_families(config.metrics.drop);
+}
+
+metrics::PageStyle Scraper::style(metrics::Format format) const {
+  return {.format = format, .histograms = forms_, .window = window_text(), .layout = *layout_};
+}
 
 void Scraper::build_series(Runtime& runtime) const {
   runtime.series.clear();
@@ -151,12 +165,16 @@ void Scraper::write_probe(std::vector<std::string>& pieces, std::size_t number, 
         probe.read(runtime->target->ref.index, kernel_now_ns(), runtime->window, rows.back().second);
       }
     }
-    const std::string window = window_text();
+    metrics::FamilyWriter writer(style(format));
     for (std::size_t family = 0; family < probe.families().size(); ++family) {
-      metrics::append_header(pieces.back(), probe.families()[family], format, window);
-      for (const auto& [runtime, row] : rows) {
-        runtime->series[number].append(piece_with_room(pieces), family, row);
+      if (dropped_.contains(probe.families()[family].name)) {
+        continue;
       }
+      writer.begin(pieces.back(), probe.families(), family);
+      for (const auto& [runtime, row] : rows) {
+        writer.add(piece_with_room(pieces), runtime->series[number], runtime->proto, row);
+      }
+      writer.end(piece_with_room(pieces));
     }
   } catch (const std::exception& error) {
     spdlog::error("probe {}: {}", probe.name(), error.what());
@@ -169,23 +187,33 @@ void Scraper::write_probe(std::vector<std::string>& pieces, std::size_t number, 
 
 void Scraper::write_saturation(std::vector<std::string>& pieces, metrics::Format format) {
   const std::span<const metrics::Family> families = saturation_families();
+  metrics::FamilyWriter writer(style(format));
   for (std::size_t family = 0; family < families.size(); ++family) {
-    metrics::append_header(pieces.back(), families[family], format, window_text());
+    if (dropped_.contains(families[family].name)) {
+      continue;
+    }
+    writer.begin(pieces.back(), families, family);
     for (const auto& runtime : runtimes_) {
       const auto saturation = is_judged(runtime) ? runtime->saturation.estimate() : std::nullopt;
       if (saturation) {
         const metrics::Row row{
             .values = {metrics::Value::number(saturation->ratio), metrics::Value::number(saturation->error)},
             .histograms = {},
-            .dynamic = {}};
-        runtime->series[probes_.size()].append(piece_with_room(pieces), family, row);
+            .dynamic = {},
+            .fine = {}};
+        writer.add(piece_with_room(pieces), runtime->series[probes_.size()], runtime->proto, row);
       }
     }
+    writer.end(piece_with_room(pieces));
   }
 }
 
 void Scraper::write_conditions(std::vector<std::string>& pieces, metrics::Format format) {
-  metrics::append_header(pieces.back(), condition_families().front(), format, window_text());
+  if (dropped_.contains(condition_families().front().name)) {
+    return;
+  }
+  metrics::FamilyWriter writer(style(format));
+  writer.begin(pieces.back(), condition_families(), 0);
   for (const auto& runtime : runtimes_) {
     if (!is_judged(runtime)) {
       continue;
@@ -194,13 +222,19 @@ void Scraper::write_conditions(std::vector<std::string>& pieces, metrics::Format
     for (const std::optional<bool>& on : runtime->conditions.evaluate(runtime->window.few_samples())) {
       row.values.push_back(on ? metrics::Value::count(*on ? 1 : 0) : metrics::Value::absent());
     }
-    runtime->series.back().append(piece_with_room(pieces), 0, row);
+    writer.add(piece_with_room(pieces), runtime->series.back(), runtime->proto, row);
   }
+  writer.end(piece_with_room(pieces));
 }
 
 void Scraper::write_self(std::string& out, metrics::Format format) {
-  const auto append = [&](const std::vector<prometheus::MetricFamily>& families) {
-    metrics::append_families(out, families, format);
+  const auto append = [&](std::vector<prometheus::MetricFamily> families) {
+    std::erase_if(families, [this](const auto& family) { return dropped_.contains(family.name); });
+    if (format == metrics::Format::protobuf) {
+      metrics::append_proto_families(out, families, start_);
+    } else {
+      metrics::append_families(out, families, format);
+    }
   };
   count_skipped();
   std::vector<ObservedObject> objects{{&targets_object_, std::span(kTargetMaps).first(2), skipped_so_far_[0]}};
@@ -248,8 +282,8 @@ void Scraper::reconfigure(const config::Config& config) {
   const bool other_window = config.window != window_;
   window_ = config.window;
   run_statistics_ = config.run_statistics;
-  auto layout = std::make_unique<metrics::BucketLayout>(config.histograms.buckets_per_octave);
-  std::swap(layout, layout_);
+  const auto layout = std::move(layout_);  // series refer to it until they are built again
+  set_exposition(config);
   for (const auto& runtime : runtimes_) {
     if (!runtime) {
       continue;

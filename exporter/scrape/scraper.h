@@ -17,10 +17,12 @@
 #include "kernel/skipped_events.h"
 #include "metrics/buckets.h"
 #include "metrics/exposition.h"
+#include "metrics/family_writer.h"
 #include "metrics/series.h"
 #include "metrics/window.h"
 #include "probes/probe.h"
 #include "scrape/conditions.h"
+#include "scrape/families.h"
 #include "scrape/readers.h"
 #include "scrape/saturation.h"
 #include "scrape/self_metrics.h"
@@ -97,6 +99,7 @@ class Scraper final : public targets::TargetObserver {
     SaturationWatch saturation;
     std::uint64_t requests = 0;                 // as of the last sample
     std::vector<metrics::TargetSeries> series;  // by probe, then saturation and conditions
+    metrics::ProtoTarget proto;
     explicit Runtime(std::chrono::nanoseconds length) : window(length), conditions(length), saturation(length) {}
   };
 
@@ -127,10 +130,15 @@ class Scraper final : public targets::TargetObserver {
   static double saturation_of(const Runtime& runtime);
   static double sort_value(const Runtime& runtime, SortKey key);
   [[nodiscard]] std::string window_text() const;
+  void set_exposition(const config::Config& config);
+  [[nodiscard]] metrics::PageStyle style(metrics::Format format) const;
 
   std::chrono::nanoseconds window_;
   bool run_statistics_;
   std::unique_ptr<metrics::BucketLayout> layout_;
+  metrics::HistogramForms forms_;
+  FamilySet dropped_;
+  std::chrono::system_clock::time_point start_;
   std::vector<std::unique_ptr<probes::Probe>> probes_;
   std::vector<std::string> failed_;
   const kernel::BpfObject& targets_object_;

@@ -32,6 +32,7 @@ Result<void> Scraper::target_added(const targets::Target& target) {
   auto runtime = std::make_unique<Runtime>(window_);
   runtime->target = &target;
   runtime->id = target_id(target.wanted.labels);
+  runtime->proto = {.labels = metrics::proto_labels(target.wanted.labels), .created = std::chrono::system_clock::now()};
   build_series(*runtime);
   if (prepared_.erase(target.ref.index) == 0) {
     if (auto added = add_to_probes(target.ref.index); !added) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "metrics/exposition.h"
+#include "metrics/family_writer.h"
 #include "metrics/prometheus_families.h"
 #include "metrics/series.h"
 #include "metrics/window.h"
@@ -34,7 +35,7 @@ constexpr std::array<Family, 12> kFamilies = {{
     {"tacho_requests_total", Type::counter, "", "h", "", {}},
     {"tacho_idle_seconds_total", Type::counter, "seconds", "h", "", {}},
     {"tacho_poll_duration_seconds", Type::histogram, "seconds", "h", "outcome", kOutcomes},
-    {"tacho_request_duration_seconds", Type::histogram, "seconds", "h", "", {}},
+    {"tacho_request_duration_seconds", Type::histogram, "seconds", "h", "", {}, true},
     {"tacho_dependency_duration_seconds", Type::histogram, "seconds", "h", "peer", {}},
 }};
 
@@ -66,8 +67,12 @@ Row busy_row(std::mt19937_64& random) {
   }
   row.values.push_back(Value::count(random() >> 24));
   row.values.push_back(Value::nanoseconds(static_cast<std::int64_t>(random() >> 8)));
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < 4; ++i) {
     row.histograms.push_back(busy_histogram(random));
+  }
+  row.fine.resize(1);
+  for (std::size_t slot = 0; slot < row.histograms[0].slots.size(); ++slot) {
+    row.fine[0].slots.at(std::min(4 * slot, row.fine[0].slots.size() - 1)) = row.histograms[0].slots[slot];
   }
   for (const char* peer : {"10.1.2.3:5432", "other", "10.1.2.3:6379"}) {
     row.dynamic.push_back({kFamilies.size() - 1, peer, {}, busy_histogram(random)});
@@ -99,36 +104,58 @@ class Report {
 };
 
 /// One family over many targets, as a scrape goes about it.
-void fast_path(benchmark::State& state, std::size_t first, std::size_t last) {
+void fast_path(benchmark::State& state, std::size_t first, std::size_t last, Format format = Format::openmetrics,
+               HistogramForms forms = {}) {
   std::mt19937_64 random(1);
   const BucketLayout layout;
   std::vector<TargetSeries> series;
+  std::vector<ProtoTarget> targets;
   std::vector<Row> rows;
   std::size_t memory = 0;
   for (std::size_t i = 0; i < static_cast<std::size_t>(state.range(0)); ++i) {
     series.emplace_back(kFamilies, labels_of(i), layout);
+    targets.push_back({.labels = proto_labels(labels_of(i)), .created = std::chrono::system_clock::now()});
     rows.push_back(busy_row(random));
     memory += series.back().memory();
   }
   std::string out;
+  FamilyWriter writer({.format = format, .histograms = forms, .window = "10s", .layout = layout});
+  std::size_t lines = 0;  // of the text form, whatever is written
+  for (std::size_t family = first; family < last; ++family) {
+    for (std::size_t target = 0; target < series.size(); ++target) {
+      out.clear();
+      series[target].append(out, family, rows[target]);
+      lines += static_cast<std::size_t>(std::ranges::count(out, '\n'));
+    }
+  }
   Report report(state);
   while (state.KeepRunning()) {
     out.clear();
     for (std::size_t family = first; family < last; ++family) {
-      append_header(out, kFamilies.at(family), Format::openmetrics, "10s");
+      writer.begin(out, kFamilies, family);
       for (std::size_t target = 0; target < series.size(); ++target) {
-        series[target].append(out, family, rows[target]);
+        writer.add(out, series[target], targets[target], rows[target]);
       }
+      writer.end(out);
     }
     benchmark::DoNotOptimize(out.data());
   }
-  report.finish(static_cast<std::size_t>(std::ranges::count(out, '\n')), out.size());
+  report.finish(lines, out.size());
   state.counters["prefix_bytes_per_target"] = static_cast<double>(memory) / static_cast<double>(state.range(0));
   state.counters["static_lines_per_target"] = static_cast<double>(series.front().lines());
 }
 
 void all_families(benchmark::State& state) {
   fast_path(state, 0, kFamilies.size());
+}
+void protobuf_both(benchmark::State& state) {
+  fast_path(state, 0, kFamilies.size(), Format::protobuf);
+}
+void protobuf_classic(benchmark::State& state) {
+  fast_path(state, 0, kFamilies.size(), Format::protobuf, {.classic = true, .native = false});
+}
+void protobuf_native(benchmark::State& state) {
+  fast_path(state, 0, kFamilies.size(), Format::protobuf, {.classic = false, .native = true});
 }
 void counts(benchmark::State& state) {
   fast_path(state, 0, 2);
@@ -185,7 +212,10 @@ void window_push_and_read(benchmark::State& state) {
   }
 }
 
-BENCHMARK(all_families)->Arg(10)->Arg(36)->Arg(360)->Unit(benchmark::kMicrosecond);
+BENCHMARK(all_families)->Arg(10)->Arg(36)->Arg(360)->Arg(1000)->Unit(benchmark::kMicrosecond);
+BENCHMARK(protobuf_both)->Arg(10)->Arg(360)->Arg(1000)->Unit(benchmark::kMicrosecond);
+BENCHMARK(protobuf_classic)->Arg(1000)->Unit(benchmark::kMicrosecond);
+BENCHMARK(protobuf_native)->Arg(1000)->Unit(benchmark::kMicrosecond);
 BENCHMARK(counts)->Arg(100)->Unit(benchmark::kMicrosecond);
 BENCHMARK(seconds)->Arg(100)->Unit(benchmark::kMicrosecond);
 BENCHMARK(real_numbers)->Arg(100)->Unit(benchmark::kMicrosecond);

@@ -16,6 +16,11 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const metrics::Format format = metrics::negotiate(accept);
   require(format == metrics::Format::prometheus_text || accept.find('/') != std::string::npos,
           "the other format is sent to who asked for something");
+  require(
+      format != metrics::Format::protobuf || (accept.find("io.prometheus.client.MetricFamily") != std::string::npos &&
+                                              accept.find("delimited") != std::string::npos),
+      "protobuf is sent to who named its message and its framing");
+  require(metrics::negotiate(metrics::content_type(format)) == format, "who asks for what was sent gets it again");
   // What cannot be read says nothing, and takes nothing away from what stands in front of it.
   require(metrics::negotiate("application/openmetrics-text;version=1.0.0, " + accept) == metrics::Format::openmetrics ||
               accept.find_first_of("tTaA*") != std::string::npos,

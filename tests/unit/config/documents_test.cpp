@@ -61,6 +61,8 @@ TEST_CASE("config/tacho.yaml loads as the defaults") {
   CHECK(read.probes.socket.enabled == defaults.probes.socket.enabled);
   CHECK(read.probes.poll.attach == defaults.probes.poll.attach);
   CHECK(read.histograms.buckets_per_octave == defaults.histograms.buckets_per_octave);
+  CHECK(read.histograms.format == defaults.histograms.format);
+  CHECK(read.metrics.drop.empty());
   CHECK(read.limits.max_targets == defaults.limits.max_targets);
   CHECK(read.limits.max_peers == defaults.limits.max_peers);
   CHECK(read.peers.empty());
@@ -80,7 +82,7 @@ TEST_CASE("every key is in config/tacho.yaml and in the schema, and is explained
     CHECK(yaml.find(' ' + key.name + ':') + yaml.find('\n' + key.name + ':') != 2 * std::string::npos);
     CHECK(schema.dump().find("\"description\":" + nlohmann::json(key.doc).dump()) != std::string::npos);
   });
-  CHECK(keys == 46);  // of Config and what it consists of: a new member needs its key
+  CHECK(keys == 49);  // of Config and what it consists of: a new member needs its key
 }
 
 TEST_CASE("the examples in config/tacho.yaml are good") {

@@ -40,7 +40,8 @@ labels:
 probes:
   socket: {enabled: false, attach: kprobe}
   poll: {enabled: true, attach: raw_tracepoint}
-histograms: {buckets_per_octave: 4}
+histograms: {format: native, buckets_per_octave: 4}
+metrics: {drop: ["tacho_socket_*", process_threads]}
 limits: {max_targets: 10000, max_peers: 1}
 peers:
   - name: database
@@ -85,7 +86,13 @@ run_statistics: true
   CHECK(read.probes.socket.attach == config::Attach::kprobe);
   CHECK(read.probes.poll.enabled);
   CHECK(read.probes.poll.attach == config::Attach::raw_tracepoint);
+  CHECK(read.histograms.format == config::HistogramForm::native);
   CHECK(read.histograms.buckets_per_octave == 4);
+  REQUIRE(read.metrics.drop.size() == 2);
+  CHECK(read.metrics.drop[0].pattern == "tacho_socket_*");
+  CHECK(read.metrics.drop[1].pattern == "process_threads");
+  CHECK(read.metrics.drop[1].where.line == read.metrics.drop[0].where.line);
+  CHECK(read.metrics.drop[0].where.column == 18);
   CHECK(read.limits.max_targets == 10000);
   CHECK(read.limits.max_peers == 1);
   CHECK(read.peers == std::vector{config::PeerName{.name = "database", .networks = {"10.0.3.0/24", "fd00:3::/64"}}});
@@ -103,7 +110,9 @@ TEST_CASE("nothing written means the defaults") {
   CHECK(read.discovery.listeners == config::Listeners::automatic);
   CHECK(read.probes.socket.enabled);
   CHECK(read.probes.poll.attach == config::Attach::automatic);
+  CHECK(read.histograms.format == config::HistogramForm::both);
   CHECK(read.histograms.buckets_per_octave == 1);
+  CHECK(read.metrics.drop.empty());
   CHECK(read.limits.max_targets == 256);
   CHECK(read.limits.max_peers == 32);
   CHECK_FALSE(read.run_statistics);

@@ -21,7 +21,8 @@ GOOD = [
     "targets: [{name: dns, process: {port: 53}}, {name: own, self: pod}]",
     "probes: {socket: {enabled: false, attach: kprobe}}",
     "limits: {max_targets: 10000, max_peers: 1024}",
-    "histograms: {buckets_per_octave: 4}",
+    "histograms: {buckets_per_octave: 4, format: native}",
+    "metrics: {drop: ['tacho_*']}",
 ]
 
 BAD = [
@@ -52,6 +53,9 @@ BAD = [
     "probes: {socket: {attach: uprobe}}",
     "probes: {poll: {enabled: 'true'}}",
     "histograms: {buckets_per_octave: 3}",
+    "histograms: {format: text}",
+    "metrics: {drop: tacho_up}",
+    "metrics: {drop: ['']}",
     "limits: {max_targets: 0}",
     "limits: {max_peers: 1025}",
     "run_statistics: 1",

@@ -15,6 +15,7 @@ struct Case {
 
 constexpr Format kText = Format::prometheus_text;
 constexpr Format kOpen = Format::openmetrics;
+constexpr Format kProto = Format::protobuf;
 
 void check(const std::vector<Case>& cases) {
   for (const Case& c : cases) {
@@ -28,6 +29,13 @@ TEST_CASE("content types") {
   CHECK(content_type(kOpen) == "application/openmetrics-text; version=1.0.0; charset=utf-8");
   CHECK(negotiate(content_type(kText)) == kText);
   CHECK(negotiate(content_type(kOpen)) == kOpen);
+  CHECK(content_type(kProto) ==
+        "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited");
+  for (const Format format : kFormats) {
+    CHECK(negotiate(content_type(format)) == format);
+    CHECK(format_of(content_type(format)) == format);
+  }
+  CHECK(format_of("text/html") == kText);
 }
 
 TEST_CASE("what scrapers send") {
@@ -50,7 +58,17 @@ TEST_CASE("what scrapers send") {
       // Prometheus before OpenMetrics, vmagent
       {"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.7,"
        "text/plain;version=0.0.4;q=0.3",
-       kText},
+       kProto},
+      // Prometheus 2.42 with native histograms on
+      {"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,application/"
+       "openmetrics-text;version=1.0.0;q=0.8,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;"
+       "version=0.0.4;q=0.5,*/*;q=0.1",
+       kProto},
+      // Prometheus 3 with them on
+      {"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;"
+       "escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,"
+       "text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
+       kProto},
       {"text/plain;version=0.0.4;q=1,*/*;q=0.1", kText},
       // curl, a browser, nothing
       {"*/*", kText},
@@ -89,6 +107,33 @@ TEST_CASE("the most specific range that matches gives the weight") {
       {"application/openmetrics-text;version=1.0.0;q=0,application/openmetrics-text;version=0.0.1,text/plain", kText},
       {"application/openmetrics-text;q=0.2,application/openmetrics-text;q=0.7,text/plain;q=0.5", kOpen},
       {"*/*,application/openmetrics-text;q=0.5", kText},
+  });
+}
+
+TEST_CASE("protobuf goes to who names it, with what it is made of") {
+  const std::string named =
+      "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
+  const auto format = [&named](const std::string& more) { return negotiate(named + more); };
+  CHECK(format("") == kProto);
+  CHECK(format(",application/openmetrics-text,text/plain") == kProto);
+  CHECK(format(";q=0.5,application/openmetrics-text;q=0.5") == kProto);
+  CHECK(format(";q=0.5,application/openmetrics-text;q=0.6") == kOpen);
+  CHECK(format(";q=0.5,text/plain;q=0.501") == kText);
+  CHECK(format(";q=0") == kText);
+  CHECK(format(";q=0,*/*") == kText);
+  CHECK(format(";q=0.1,*/*;q=0.2") == kText);
+  check({
+      {"application/vnd.google.protobuf", kText},
+      {"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily", kText},
+      {"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=text", kText},
+      {"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=compact-text", kText},
+      {"application/vnd.google.protobuf;proto=io.prometheus.write.v2.Request;encoding=delimited", kText},
+      {"application/vnd.google.protobuf;encoding=delimited,application/openmetrics-text;q=0.1", kOpen},
+      {"application/*", kOpen},
+      {"application/*;q=0.9,text/*;q=0.1", kOpen},
+      {"Application/VND.Google.Protobuf ; Proto=\"io.prometheus.client.MetricFamily\" ; Encoding=delimited", kProto},
+      {"application/vnd.google.protobuf;encoding=delimited;q=0.7;proto=io.prometheus.client.MetricFamily,*/*;q=0.1",
+       kProto},
   });
 }
 
@@ -140,9 +185,22 @@ TEST_CASE("malformed elements are skipped, the others count") {
 }
 
 TEST_CASE("nothing that follows undoes an exact range") {
-  const std::vector<std::string> pieces = {
-      "application/openmetrics-text", "text/plain", "*", "/", ";", ",", "q=", "0.5", "\"", "\\", " ", "x=1", "=",
-      std::string(1, '\0'),           "\x80"};
+  const std::vector<std::string> pieces = {"application/openmetrics-text",
+                                           "application/vnd.google.protobuf",
+                                           "text/plain",
+                                           "*",
+                                           "/",
+                                           ";",
+                                           ",",
+                                           "q=",
+                                           "0.5",
+                                           "\"",
+                                           "\\",
+                                           " ",
+                                           "x=1",
+                                           "=",
+                                           std::string(1, '\0'),
+                                           "\x80"};
   const std::string wanted = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,";
   const std::string refused = "application/openmetrics-text;version=1.0.0;q=0,";
   std::mt19937_64 random(3);

@@ -1,10 +1,11 @@
 """Lets other programs judge the expositions that `metrics_exposition_sample` prints.
 
-Usage: exposition_judges.py promtool|openmetrics SAMPLE_PROGRAM
+Usage: exposition_judges.py promtool|openmetrics|protobuf SAMPLE_PROGRAM
 Exit code 77 means that the judge is not installed.
 """
 
 import math
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -88,6 +89,95 @@ def judge_with_parsers(program):
     return 0
 
 
+def flat(families, protobuf):
+    """Samples of protobuf's families, as comparable() has those of the text form; native buckets are left out."""
+    result = {}
+
+    def add(name, labels, value):
+        key = (name, tuple(sorted(labels.items())))
+        assert key not in result, f"twice: {key}"
+        result[key] = "NaN" if math.isnan(value) else float(value)
+
+    for family in families:
+        kind = protobuf.TYPES[family.type]
+        for metric in family.metric:
+            labels, value = protobuf.labels_of(metric), getattr(metric, kind)
+            if kind in ("counter", "gauge", "untyped"):
+                add(family.name, labels, value.value)
+                continue
+            add(f"{family.name}_sum", labels, value.sample_sum)
+            add(f"{family.name}_count", labels, value.sample_count)
+            for quantile in getattr(value, "quantile", []):
+                add(family.name, labels | {"quantile": repr(quantile.quantile)}, quantile.value)
+            buckets = getattr(value, "bucket", [])
+            if buckets and not math.isinf(buckets[-1].upper_bound):  # implied, says the format
+                add(f"{family.name}_bucket", labels | {"le": "+Inf"}, value.sample_count)
+            for bucket in buckets:
+                bound = "+Inf" if math.isinf(bucket.upper_bound) else repr(bucket.upper_bound)
+                add(f"{family.name}_bucket", labels | {"le": bound}, bucket.cumulative_count)
+    return result
+
+
+def same(found, expected):
+    """Sums beyond 2^53 ns may differ in the last place; all else is equal."""
+    names = found.keys() ^ expected.keys()
+    assert not names, sorted(names)[:5]
+    for key, value in expected.items():
+        assert value == found[key] or math.isclose(value, found[key], rel_tol=3e-16), (key, value, found[key])
+
+
+def judge_with_protobuf(program):
+    sys.path.append(str(pathlib.Path(__file__).parents[2]))
+    try:
+        from prometheus_client import parser as text
+        from support import protobuf
+    except ImportError as error:
+        print(f"skipped: {error} (Debian: apt-get install python3-prometheus-client python3-protobuf)")
+        return SKIPPED
+
+    checked = 0
+    for seed in SEEDS:
+        in_text = comparable(text.text_string_to_metric_families(sample(program, "text", seed).decode()))
+        both = protobuf.families(sample(program, "protobuf", seed))
+        same(flat(both, protobuf), in_text)
+        same(flat(protobuf.families(sample(program, "classic", seed)), protobuf), in_text)
+        native = protobuf.families(sample(program, "native", seed))
+        # Of prometheus-cpp's data model only classic histograms are known.
+        same(flat(native, protobuf), {
+            key: value for key, value in in_text.items() if not key[0].endswith("_bucket") or "scrape" in key[0]
+        })  # fmt: skip
+
+        assert {family.name: family.unit for family in both}["tacho_socket_bytes_total"] == "bytes"
+        for family, alone in zip(both, native, strict=True):
+            assert family.metric, f"{family.name} has no samples"
+            for metric, same_metric in zip(family.metric, alone.metric, strict=True):
+                created = metric.counter.created_timestamp if metric.HasField("counter") else metric.histogram.created_timestamp
+                if family.type in (0, 4) and "peer" not in protobuf.labels_of(metric):
+                    assert (created.seconds, created.nanos) == (1_234_567_890, 123_456_789), family.name
+                else:
+                    assert not created.seconds, f"{family.name}: when it was 0 is not known"
+                histogram = metric.histogram
+                if not histogram.zero_threshold:
+                    continue
+                assert histogram.zero_threshold == 2.0**-20
+                assert histogram.schema == (4 if family.name == "tacho_request_duration_seconds" else 2)
+                assert protobuf.native_buckets(histogram) == protobuf.native_buckets(same_metric.histogram)
+                # Every classic bucket holds exactly the native ones below it: nothing was split or moved.
+                for bucket in histogram.bucket:
+                    assert protobuf.below(histogram, bucket.upper_bound) == bucket.cumulative_count, family.name
+                    checked += 1
+                assert protobuf.below(histogram, math.inf) == histogram.sample_count
+    for broken in (b"\x05\x0a\x01a", b"\x02\x0a\x05", b"\xff"):
+        try:
+            protobuf.families(broken)
+        except Exception:  # of several kinds
+            continue
+        raise AssertionError(f"{broken!r} is accepted")
+    assert checked > 10_000
+    print(f"protobuf reads {len(SEEDS)} expositions, finds what the text form has, and {checked} classic buckets in native ones")
+    return 0
+
+
 if __name__ == "__main__":
-    judges = {"promtool": judge_with_promtool, "openmetrics": judge_with_parsers}
+    judges = {"promtool": judge_with_promtool, "openmetrics": judge_with_parsers, "protobuf": judge_with_protobuf}
     sys.exit(judges[sys.argv[1]](sys.argv[2]))

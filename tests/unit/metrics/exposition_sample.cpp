@@ -1,16 +1,20 @@
-// metrics_exposition_sample text|openmetrics: prints an exposition with everything that exporter/metrics can write, for
-// the judges of exposition_judges.py.
+// metrics_exposition_sample text|openmetrics|protobuf|classic|native SEED: prints an exposition with everything that
+// exporter/metrics can write, for the judges of exposition_judges.py.
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <map>
 #include <random>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "metrics/exposition.h"
+#include "metrics/family_writer.h"
 #include "metrics/prometheus_families.h"
+#include "metrics/proto_family.h"
 #include "metrics/series.h"
 
 namespace {
@@ -22,7 +26,7 @@ constexpr std::array<std::string_view, 2> kDirections = {"send", "receive"};
 constexpr std::array<std::string_view, 4> kOutcomes = {"ready", "timeout", "nonblocking", "error"};
 constexpr std::array<std::string_view, 3> kConditions = {"multiplexed", "busy_polling", "few_samples"};
 
-constexpr std::array<Family, 15> kFamilies = {{
+constexpr std::array<Family, 16> kFamilies = {{
     {"tacho_socket_operations_total", Type::counter, "", "Successful socket operations.", "direction", kDirections},
     {"tacho_socket_bytes_total", Type::counter, "bytes", "Payload \"bytes\",\nback\\slash.", "direction", kDirections},
     {"tacho_socket_interval_seconds_total", Type::counter, "seconds", "Sum of intervals.", "direction", kDirections},
@@ -35,7 +39,8 @@ constexpr std::array<Family, 15> kFamilies = {{
     {"tacho_poll_duration_seconds", Type::histogram, "seconds", "Time in polling calls.", "outcome", kOutcomes},
     {"tacho_poll_duration_mean_seconds", Type::gauge, "seconds", "Mean over {window}.", "", {}},
     {"tacho_requests_total", Type::counter, "", "Requests answered.", "", {}},
-    {"tacho_request_duration_seconds", Type::histogram, "seconds", "Arrival to first byte of the reply.", "", {}},
+    {"tacho_request_duration_seconds", Type::histogram, "seconds", "Arrival to first byte of the reply.", "", {}, true},
+    {"tacho_request_queue_seconds", Type::histogram, "seconds", "Arrival to read.", "", {}},
     {"tacho_saturation_ratio", Type::gauge, "ratio", "0 idle, 1 saturated.", "", {}},
     {"tacho_dependency_calls_total", Type::counter, "", "Calls to others.", "peer", {}},
     {"tacho_dependency_duration_seconds", Type::histogram, "seconds", "Last send to first byte back.", "peer", {}},
@@ -49,6 +54,17 @@ const std::vector<Labels> kTargets = {
     {{"target", "idle"}},
 };
 
+const std::chrono::sys_time<std::chrono::nanoseconds> kCreated{std::chrono::nanoseconds(1'234'567'890'123'456'789)};
+
+using Form = std::pair<Format, HistogramForms>;
+const std::map<std::string_view, Form> kForms = {
+    {"text", {Format::prometheus_text, {}}},
+    {"openmetrics", {Format::openmetrics, {}}},
+    {"protobuf", {Format::protobuf, {}}},
+    {"classic", {Format::protobuf, {.classic = true, .native = false}}},
+    {"native", {Format::protobuf, {.classic = false, .native = true}}},
+};
+
 Value any_value(const Family& family, std::mt19937_64& random) {
   if (family.type == Type::gauge) {
     const std::array<double, 6> special = {
@@ -60,6 +76,7 @@ Value any_value(const Family& family, std::mt19937_64& random) {
                                   : Value::count(random() >> (random() % 64));
 }
 
+template <class Histogram = Histogram>
 Histogram any_histogram(std::mt19937_64& random) {
   Histogram histogram;
   for (std::uint64_t& slot : histogram.slots) {
@@ -73,7 +90,9 @@ Row any_row(std::mt19937_64& random) {
   Row row;
   for (std::size_t f = 0; f < kFamilies.size(); ++f) {
     for (std::size_t i = 0; i < kFamilies[f].samples(); ++i) {
-      if (kFamilies[f].type == Type::histogram) {
+      if (kFamilies[f].fine) {
+        row.fine.push_back(any_histogram<FineHistogram>(random));
+      } else if (kFamilies[f].type == Type::histogram) {
         row.histograms.push_back(any_histogram(random));
       } else {
         row.values.push_back(any_value(kFamilies[f], random));
@@ -88,20 +107,24 @@ Row any_row(std::mt19937_64& random) {
   return row;
 }
 
-void append_targets(std::string& out, Format format, unsigned per_octave, std::mt19937_64& random) {
+void append_targets(std::string& out, Format format, HistogramForms forms, unsigned per_octave,
+                    std::mt19937_64& random) {
   const BucketLayout layout(per_octave);
   std::vector<TargetSeries> series;
   std::vector<Row> rows;
   for (const Labels& labels : kTargets) {
     series.emplace_back(kFamilies, labels, layout);
-    rows.push_back(labels.front().second == "idle" ? Row{std::vector<Value>(40), std::vector<Histogram>(8), {}}
-                                                   : any_row(random));
+    rows.push_back(labels.front().second == "idle"
+                       ? Row{std::vector<Value>(40), std::vector<Histogram>(8), {}, std::vector<FineHistogram>(1)}
+                       : any_row(random));
   }
+  FamilyWriter writer({.format = format, .histograms = forms, .window = "10s", .layout = layout});
   for (std::size_t family = 0; family < kFamilies.size(); ++family) {
-    append_header(out, kFamilies.at(family), format, "10s");
+    writer.begin(out, kFamilies, family);
     for (std::size_t target = 0; target < series.size(); ++target) {
-      series[target].append(out, family, rows[target]);
+      writer.add(out, series[target], {.labels = proto_labels(kTargets[target]), .created = kCreated}, rows[target]);
     }
+    writer.end(out);
   }
 }
 
@@ -128,16 +151,20 @@ std::vector<prometheus::MetricFamily> self_families() {
 
 int main(int argc, char** argv) {
   const std::string_view wanted = argc == 3 ? argv[1] : "";
-  if (wanted != "text" && wanted != "openmetrics") {
-    std::fputs("usage: metrics_exposition_sample text|openmetrics SEED\n", stderr);
+  if (!kForms.contains(wanted)) {
+    std::fputs("usage: metrics_exposition_sample text|openmetrics|protobuf|classic|native SEED\n", stderr);
     return 2;
   }
-  const Format format = wanted == "text" ? Format::prometheus_text : Format::openmetrics;
+  const auto& [format, forms] = kForms.at(wanted);
   const unsigned long seed = std::stoul(argv[2]);
   std::mt19937_64 random(seed);
   std::string out;
-  append_targets(out, format, 1U << (seed % 3), random);
-  append_families(out, self_families(), format);
+  append_targets(out, format, forms, 1U << (seed % 3), random);
+  if (format == Format::protobuf) {
+    append_proto_families(out, self_families(), kCreated);
+  } else {
+    append_families(out, self_families(), format);
+  }
   append_end(out, format);
   return std::fwrite(out.data(), 1, out.size(), stdout) == out.size() ? 0 : 1;
 }

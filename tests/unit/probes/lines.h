@@ -47,18 +47,20 @@ inline std::map<std::string, std::string> lines(std::span<const metrics::Family>
 inline void check_shape(std::span<const metrics::Family> families, const metrics::Row& row) {
   std::size_t values = 0;
   std::size_t histograms = 0;
+  std::size_t fine = 0;
   std::set<std::size_t> dynamic;
   for (std::size_t i = 0; i < families.size(); ++i) {
     if (families[i].dynamic()) {
       dynamic.insert(i);
     } else if (families[i].type == metrics::Type::histogram) {
-      histograms += families[i].samples();
+      (families[i].fine ? fine : histograms) += families[i].samples();
     } else {
       values += families[i].samples();
     }
   }
   CHECK(row.values.size() == values);
   CHECK(row.histograms.size() == histograms);
+  CHECK(row.fine.size() == fine);
   for (const auto& sample : row.dynamic) {
     CAPTURE(sample.family, sample.label_value);
     CHECK(dynamic.contains(sample.family));

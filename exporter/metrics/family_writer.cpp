@@ -1,0 +1,73 @@
+#include "metrics/family_writer.h"
+
+#include "metrics/dynamic.h"
+#include "metrics/escape.h"
+
+namespace tacho::metrics {
+
+void FamilyWriter::begin(std::string& out, std::span<const Family> families, std::size_t family) {
+  families_ = families;
+  family_ = family;
+  if (style_.format != Format::protobuf) {
+    append_header(out, families[family], style_.format, style_.window);
+    return;
+  }
+  first_ = first_sample(families, family);
+  const std::string help = expand_window(families[family].help, style_.window);
+  proto_.begin({.name = families[family].name,
+                .type = type_name(families[family].type),
+                .unit = families[family].unit,
+                .help = help});
+}
+
+void FamilyWriter::add(std::string& out, const TargetSeries& series, const ProtoTarget& target, const Row& row) {
+  if (style_.format != Format::protobuf) {
+    series.append(out, family_, row);
+  } else if (families_[family_].dynamic()) {
+    add_dynamic(target, row);
+  } else {
+    add_fixed(target, row);
+  }
+}
+
+void FamilyWriter::end(std::string& out) {
+  if (style_.format == Format::protobuf) {
+    proto_.end(out);
+  }
+}
+
+void FamilyWriter::add_fixed(const ProtoTarget& target, const Row& row) {
+  const Family& family = families_[family_];
+  std::string labels = target.labels;
+  for (std::size_t i = 0; i < family.samples(); ++i) {
+    const std::size_t sample = first_ + i;
+    if (!family.label.empty()) {
+      labels.resize(target.labels.size());
+      append_proto_label(labels, family.label, family.values[i]);
+    }
+    if (family.fine && sample < row.fine.size()) {
+      proto_.add(labels, row.fine[sample], style_.layout, style_.histograms, target.created);
+    } else if (family.type == Type::histogram && !family.fine && sample < row.histograms.size()) {
+      proto_.add(labels, row.histograms[sample], style_.layout, style_.histograms, target.created);
+    } else if (family.type != Type::histogram && sample < row.values.size() &&
+               row.values[sample].kind != Value::Kind::absent) {
+      proto_.add(labels, family.type, row.values[sample], target.created);
+    }
+  }
+}
+
+void FamilyWriter::add_dynamic(const ProtoTarget& target, const Row& row) {
+  const Family& family = families_[family_];
+  // When such a sample was 0 is not known: its label's value came up some time after the target.
+  for_each_dynamic(row, family_, append_valid_utf8, [&](const std::string& label, const DynamicSample& sample) {
+    std::string labels = target.labels;
+    append_proto_label(labels, family.label, label);
+    if (family.type == Type::histogram) {
+      proto_.add(labels, sample.histogram, style_.layout, style_.histograms, {});
+    } else {
+      proto_.add(labels, family.type, sample.value, {});
+    }
+  });
+}
+
+}  // namespace tacho::metrics

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "metrics/buckets.h"
+#include "metrics/exposition.h"
+#include "metrics/proto_family.h"
+#include "metrics/series.h"
+
+namespace tacho::metrics {
+
+/// What a page is like.
+struct PageStyle {
+  Format format = Format::prometheus_text;
+  HistogramForms histograms;   ///< of protobuf; the text formats have the classic one only
+  std::string window;          ///< "10s"
+  const BucketLayout& layout;  ///< of classic histograms
+};
+
+/// What protobuf's samples of a target have in common.
+struct ProtoTarget {
+  std::string labels;  ///< as proto_labels() makes them
+  Created created;
+};
+
+/// Writes the families of targets, one after the other, in any format: begin() a family, add() each target's samples,
+/// end() it. Where `out` points may be another string each time, as long as they follow each other on the page.
+class FamilyWriter {
+ public:
+  /// `style.layout` must outlive this object.
+  explicit FamilyWriter(const PageStyle& style) : style_(style) {}
+
+  void begin(std::string& out, std::span<const Family> families, std::size_t family);
+  /// `series` is of the same families, `target` and `row` of its target.
+  void add(std::string& out, const TargetSeries& series, const ProtoTarget& target, const Row& row);
+  void end(std::string& out);
+
+ private:
+  void add_fixed(const ProtoTarget& target, const Row& row);
+  void add_dynamic(const ProtoTarget& target, const Row& row);
+
+  PageStyle style_;
+  std::span<const Family> families_;
+  std::size_t family_ = 0;
+  std::size_t first_ = 0;  ///< the family's first sample in a row
+  ProtoFamily proto_;
+};
+
+}  // namespace tacho::metrics

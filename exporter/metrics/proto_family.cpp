@@ -1,0 +1,247 @@
+#include "metrics/proto_family.h"
+
+#include "metrics/prometheus_families.h"
+#include "metrics/protobuf.h"
+
+namespace tacho::metrics {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricType;
+
+// Numbers of the fields of io.prometheus.client's messages.
+namespace family_field {
+constexpr unsigned kName = 1, kHelp = 2, kType = 3, kMetric = 4, kUnit = 5;
+}
+namespace metric_field {
+constexpr unsigned kLabel = 1, kGauge = 2, kCounter = 3, kSummary = 4, kUntyped = 5, kHistogram = 7;
+}
+namespace label_field {
+constexpr unsigned kName = 1, kValue = 2;
+}
+namespace number_field {  // of Counter, Gauge, Untyped
+constexpr unsigned kValue = 1, kCreated = 3;
+}
+namespace summary_field {
+constexpr unsigned kCount = 1, kSum = 2, kQuantile = 3, kCreated = 4;
+}
+namespace quantile_field {
+constexpr unsigned kQuantile = 1, kValue = 2;
+}
+namespace histogram_field {
+constexpr unsigned kCount = 1, kSum = 2, kBucket = 3, kSchema = 5, kZeroThreshold = 6, kZeroCount = 7,
+                   kPositiveSpan = 12, kPositiveDelta = 13, kCreated = 15;
+}
+namespace bucket_field {
+constexpr unsigned kCumulativeCount = 1, kUpperBound = 2;
+}
+namespace span_field {
+constexpr unsigned kOffset = 1, kLength = 2;
+}
+namespace timestamp_field {
+constexpr unsigned kSeconds = 1, kNanos = 2;
+}
+
+std::uint64_t type_number(std::string_view type) {
+  return type == "counter" ? 0 : type == "gauge" ? 1 : type == "summary" ? 2 : type == "histogram" ? 4 : 3;
+}
+
+/// The number that reads the text of the other formats as this one.
+double real(const Value& value) {
+  switch (value.kind) {
+    case Value::Kind::count:
+      return static_cast<double>(static_cast<std::uint64_t>(value.integer));
+    case Value::Kind::nanoseconds:
+      return static_cast<double>(value.integer) / 1e9;
+    default:
+      return value.real;
+  }
+}
+
+void append_created(std::string& out, unsigned field, const Created& created) {
+  if (!created) {
+    return;
+  }
+  const auto since = created->time_since_epoch();
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
+  Protobuf(out).message(field, [&] {
+    Protobuf time(out);
+    time.integer(timestamp_field::kSeconds, static_cast<std::uint64_t>(seconds.count()));
+    time.integer(timestamp_field::kNanos,
+                 static_cast<std::uint64_t>(std::chrono::nanoseconds(since - seconds).count()));
+  });
+}
+
+void append_bucket(std::string& out, std::uint64_t cumulative, double bound) {
+  Protobuf(out).message(histogram_field::kBucket, [&] {
+    Protobuf bucket(out);
+    bucket.integer(bucket_field::kCumulativeCount, cumulative);
+    bucket.real(bucket_field::kUpperBound, bound);
+  });
+}
+
+void append_native(std::string& out, const NativeBuckets& native, int schema, std::uint64_t zeros) {
+  Protobuf fields(out);
+  fields.signed_integer(histogram_field::kSchema, schema);
+  // Not 0: that is what tells an empty native histogram from a classic one.
+  fields.real(histogram_field::kZeroThreshold, kZeroThreshold);
+  fields.integer(histogram_field::kZeroCount, zeros);
+  for (const NativeBuckets::Span& span : native.spans) {
+    fields.message(histogram_field::kPositiveSpan, [&] {
+      Protobuf each(out);
+      each.signed_integer(span_field::kOffset, span.offset);
+      each.integer(span_field::kLength, span.length);
+    });
+  }
+  if (!native.deltas.empty()) {
+    fields.message(histogram_field::kPositiveDelta, [&] {
+      for (const std::int64_t delta : native.deltas) {
+        append_zigzag(out, delta);
+      }
+    });
+  }
+}
+
+void append_fields(std::string& out, const ClientMetric::Histogram& histogram, const Created& created) {
+  Protobuf fields(out);
+  fields.integer(histogram_field::kCount, histogram.sample_count);
+  fields.real(histogram_field::kSum, histogram.sample_sum);
+  for (const ClientMetric::Bucket& bucket : histogram.bucket) {
+    append_bucket(out, bucket.cumulative_count, bucket.upper_bound);
+  }
+  append_created(out, histogram_field::kCreated, created);
+}
+
+void append_fields(std::string& out, const ClientMetric::Summary& summary, const Created& created) {
+  Protobuf fields(out);
+  fields.integer(summary_field::kCount, summary.sample_count);
+  fields.real(summary_field::kSum, summary.sample_sum);
+  for (const ClientMetric::Quantile& quantile : summary.quantile) {
+    fields.message(summary_field::kQuantile, [&] {
+      Protobuf each(out);
+      each.real(quantile_field::kQuantile, quantile.quantile);
+      each.real(quantile_field::kValue, quantile.value);
+    });
+  }
+  append_created(out, summary_field::kCreated, created);
+}
+
+}  // namespace
+
+void append_proto_label(std::string& out, std::string_view name, std::string_view value) {
+  Protobuf(out).message(metric_field::kLabel, [&] {
+    Protobuf pair(out);
+    pair.text(label_field::kName, name);
+    pair.text(label_field::kValue, value);
+  });
+}
+
+std::string proto_labels(std::span<const std::pair<std::string, std::string>> labels) {
+  std::string out;
+  for (const auto& [name, value] : labels) {
+    append_proto_label(out, name, value);
+  }
+  return out;
+}
+
+void ProtoFamily::begin(const Metadata& metadata) {
+  fields_.clear();
+  Protobuf fields(fields_);
+  fields.text(family_field::kName, metadata.name);
+  if (!metadata.help.empty()) {
+    fields.text(family_field::kHelp, metadata.help);
+  }
+  fields.integer(family_field::kType, type_number(metadata.type));
+  if (!metadata.unit.empty()) {
+    fields.text(family_field::kUnit, metadata.unit);
+  }
+  header_ = fields_.size();
+}
+
+template <class Fill>
+void ProtoFamily::add_metric(std::string_view labels, unsigned field, Fill fill) {
+  Protobuf(fields_).message(family_field::kMetric, [&] {
+    fields_ += labels;
+    Protobuf(fields_).message(field, fill);
+  });
+}
+
+void ProtoFamily::add(std::string_view labels, Type type, const Value& value, const Created& created) {
+  const bool counter = type == Type::counter;
+  add_metric(labels, counter ? metric_field::kCounter : metric_field::kGauge, [&] {
+    Protobuf(fields_).real(number_field::kValue, real(value));
+    if (counter) {
+      append_created(fields_, number_field::kCreated, created);
+    }
+  });
+}
+
+template <std::size_t PerOctave>
+void ProtoFamily::add(std::string_view labels, const SlotHistogram<PerOctave>& histogram, const BucketLayout& layout,
+                      HistogramForms forms, const Created& created) {
+  add_metric(labels, metric_field::kHistogram, [&] {
+    Protobuf fields(fields_);
+    fields.integer(histogram_field::kCount, total(histogram));
+    fields.real(histogram_field::kSum, static_cast<double>(histogram.sum_ns) / 1e9);
+    if (forms.classic) {
+      std::uint64_t cumulative = 0;
+      std::size_t slot = 0;
+      for (const BucketLayout::Bucket& bucket : layout.buckets()) {
+        for (; slot <= bucket.last(PerOctave); ++slot) {
+          cumulative += histogram.slots[slot];
+        }
+        append_bucket(fields_, cumulative, bucket.bound);
+      }
+    }
+    if (forms.native) {
+      native_.assign(histogram);
+      append_native(fields_, native_, kNativeSchema<PerOctave>, histogram.slots.front());
+    }
+    append_created(fields_, histogram_field::kCreated, created);
+  });
+}
+
+template void ProtoFamily::add(std::string_view, const Histogram&, const BucketLayout&, HistogramForms, const Created&);
+template void ProtoFamily::add(std::string_view, const FineHistogram&, const BucketLayout&, HistogramForms,
+                               const Created&);
+
+void ProtoFamily::add(MetricType type, const ClientMetric& metric, const Created& created) {
+  std::string labels;
+  for (const ClientMetric::Label& label : metric.label) {
+    append_proto_label(labels, label.name, label.value);
+  }
+  switch (type) {
+    case MetricType::Counter:
+      return add(labels, Type::counter, Value::number(metric.counter.value), created);
+    case MetricType::Gauge:
+      return add(labels, Type::gauge, Value::number(metric.gauge.value), created);
+    case MetricType::Histogram:
+      return add_metric(labels, metric_field::kHistogram, [&] { append_fields(fields_, metric.histogram, created); });
+    case MetricType::Summary:
+      return add_metric(labels, metric_field::kSummary, [&] { append_fields(fields_, metric.summary, created); });
+    case MetricType::Untyped:
+      return add_metric(labels, metric_field::kUntyped,
+                        [&] { Protobuf(fields_).real(number_field::kValue, metric.untyped.value); });
+  }
+}
+
+void ProtoFamily::end(std::string& out) {
+  if (fields_.size() > header_) {
+    append_varint(out, fields_.size());
+    out += fields_;
+  }
+}
+
+void append_proto_families(std::string& out, std::span<const prometheus::MetricFamily> families,
+                           const Created& created) {
+  ProtoFamily proto;
+  for (const prometheus::MetricFamily& family : families) {
+    proto.begin({.name = family.name, .type = type_name(family.type), .unit = "", .help = family.help});
+    for (const ClientMetric& metric : family.metric) {
+      proto.add(family.type, metric, created);
+    }
+    proto.end(out);
+  }
+}
+
+}  // namespace tacho::metrics

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tacho::metrics {
+
+/// Appends a number as protobuf's variable-length integers are: seven bits a byte, the lowest first.
+void append_varint(std::string& out, std::uint64_t value);
+/// As signed ones are where they are `sint32` or `sint64`: 0, -1, 1, -2 … become 0, 1, 2, 3 …
+void append_zigzag(std::string& out, std::int64_t value);
+
+/// Appends the fields of one protobuf message to a string. By hand, for that is shorter than what it would take to make
+/// libprotobuf write the same: four kinds of fields, all with numbers below 16, known when compiled. A generated class
+/// would hold every target's values a second time before they are written, and be one more library to be attacked.
+class Protobuf {
+ public:
+  explicit Protobuf(std::string& out) : out_(out) {}
+
+  /// uint32, uint64, int64 that is not negative, enum.
+  void integer(unsigned field, std::uint64_t value) {
+    tag(field, kVarint);
+    append_varint(out_, value);
+  }
+  /// sint32, sint64.
+  void signed_integer(unsigned field, std::int64_t value) {
+    tag(field, kVarint);
+    append_zigzag(out_, value);
+  }
+  void real(unsigned field, double value);
+  /// string; bytes that are no UTF-8 become U+FFFD, as in the text formats.
+  void text(unsigned field, std::string_view value);
+  /// A message, or repeated numbers in one (`packed`): what `fill()` appends to the same string.
+  template <class Fill>
+  void message(unsigned field, Fill fill) {
+    tag(field, kBytes);
+    const std::size_t at = out_.size();
+    out_ += '\0';
+    fill();
+    set_length(at);
+  }
+
+ private:
+  static constexpr unsigned kVarint = 0;
+  static constexpr unsigned kFixed64 = 1;
+  static constexpr unsigned kBytes = 2;
+
+  void tag(unsigned field, unsigned wire_type) { out_ += static_cast<char>(field << 3U | wire_type); }
+  /// Puts the length of what is behind `at` there, where one byte has been left for it.
+  void set_length(std::size_t at);
+
+  std::string& out_;
+};
+
+}  // namespace tacho::metrics

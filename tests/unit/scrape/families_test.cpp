@@ -1,0 +1,63 @@
+#include "scrape/families.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "config/load.h"
+
+namespace tacho::scrape {
+namespace {
+
+config::Config read(const std::string& yaml) {
+  const auto loaded = config::load_text(yaml, "tacho.yaml");
+  REQUIRE(loaded.errors.empty());
+  return loaded.config;
+}
+
+FamilySet dropped(const std::string& globs) {
+  return matching_families(read("metrics: {drop: " + globs + "}").metrics.drop);
+}
+
+std::vector<std::string> warnings(const std::string& yaml) {
+  std::vector<std::string> found;
+  for (const config::Diagnostic& warning : pointless_drops(read(yaml))) {
+    found.push_back(config::format(warning, "tacho.yaml", config::Severity::warning));
+  }
+  return found;
+}
+
+TEST_CASE("every family is known by its name, once") {
+  const auto names = family_names();
+  CHECK(std::set(names.begin(), names.end()).size() == names.size());
+  for (const char* name :
+       {"tacho_request_duration_seconds", "tacho_poll_waiters", "tacho_threads", "tacho_saturation_ratio",
+        "tacho_target_condition", "tacho_target_info", "process_threads"}) {
+    CAPTURE(name);
+    CHECK(std::ranges::find(names, name) != names.end());
+  }
+}
+
+TEST_CASE("globs drop the families whose whole name they match") {
+  CHECK(dropped("[]").empty());
+  CHECK(dropped("[tacho_requests_total]") == FamilySet{"tacho_requests_total"});
+  CHECK(dropped("[tacho_requests, tacho_requests_tota]").empty());
+  CHECK(dropped("['tacho_saturation_*', process_threads]") ==
+        FamilySet{"tacho_saturation_ratio", "tacho_saturation_ratio_error", "process_threads"});
+  CHECK(dropped("['*']").size() == family_names().size());
+}
+
+TEST_CASE("a glob that matches nothing is a warning that names its place") {
+  CHECK(warnings("metrics: {drop: ['tacho_*', process_threads]}").empty());
+  CHECK(warnings("metrics:\n  drop:\n    - process_threads\n    - tacho_request_total\n    - go_*\n") ==
+        std::vector<std::string>{
+            "tacho.yaml:4:7: warning: metrics.drop[1]: 'tacho_request_total' matches no metric of tacho (did you mean "
+            "'tacho_requests_total'?)",
+            "tacho.yaml:5:7: warning: metrics.drop[2]: 'go_*' matches no metric of tacho (exporter/METRICS.md lists "
+            "them)"});
+}
+
+}  // namespace
+}  // namespace tacho::scrape
