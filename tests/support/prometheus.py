@@ -18,7 +18,7 @@ from support.waiting import wait_until
 class Relay:
     """Forwards GET requests to HOST:PORT, with another Accept header if one is given.
 
-    Prometheus 2.42 always prefers OpenMetrics; this is how it gets the text form. `content_types` has what was answered.
+    Prometheus 2.42 always prefers OpenMetrics, or protobuf; this is how it gets the other forms. `content_types` has what was answered.
     """
 
     def __init__(self, upstream: str, accept: str | None = None):
@@ -61,10 +61,11 @@ class Relay:
 class Prometheus:
     """Scrapes `jobs` (name → HOST:PORT) every `interval`, as README asks: labels of tacho's go first.
 
-    `labels` are those of the scraped, as service discovery gives them.
+    `labels` are those of the scraped, as service discovery gives them. With `native` it asks for protobuf first and keeps
+    native histograms.
     """
 
-    def __init__(self, jobs: dict[str, str], interval: str = "1s", rule_files=(), prefix=(), labels=None):
+    def __init__(self, jobs: dict[str, str], interval: str = "1s", rule_files=(), prefix=(), labels=None, native=False):
         self._temporary = tempfile.TemporaryDirectory(prefix="tacho-prometheus-")
         directory = pathlib.Path(self._temporary.name)
         configuration = {
@@ -79,7 +80,7 @@ class Prometheus:
         self.address = f"127.0.0.1:{net.free_port()}"
         self.process = Process([
             "prometheus", f"--config.file={directory}/prometheus.yml", f"--storage.tsdb.path={directory}/data",
-            f"--web.listen-address={self.address}",
+            f"--web.listen-address={self.address}", *(["--enable-feature=native-histograms"] if native else []),
         ], prefix=prefix)  # fmt: skip
         wait_until(lambda: net.exchange(self.address, "/-/ready")[0] == 200, 30, "Prometheus is ready")
 

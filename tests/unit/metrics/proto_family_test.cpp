@@ -52,7 +52,8 @@ Row row_of(const Value& counter, const Value& gauge) {
 }
 
 TEST_CASE("a counter: name, help, type, unit, then labels, value and since when") {
-  CHECK(hex(written(0, row_of(Value::count(2), Value::absent()))) == "5a"
+  CHECK(hex(written(0, row_of(Value::count(2), Value::absent()))) ==
+        "5a"
         "0a0d745f62797465735f746f74616c"
         "12094f766572203130732e"
         "1800"
@@ -70,7 +71,8 @@ TEST_CASE("a counter: name, help, type, unit, then labels, value and since when"
 TEST_CASE("what is absent, and a family without samples, is left out") {
   CHECK(written(1, row_of(Value::count(2), Value::absent())).empty());
   CHECK(written(3, row_of(Value::count(2), Value::number(1))).empty());
-  CHECK(hex(written(1, row_of(Value::count(2), Value::number(-0.5)))) == "25"
+  CHECK(hex(written(1, row_of(Value::count(2), Value::number(-0.5)))) ==
+        "25"
         "0a07745f726174696f"
         "1801"
         "2218"
@@ -88,7 +90,8 @@ TEST_CASE("a histogram has the forms that are wanted, and always count and sum")
   // Schema 4 and the zero bucket; one span from index −32 on with 200, 0 and 5 in it.
   const std::string none = hex(written(2, row, {.classic = false, .native = false}));
   const std::string native = hex(written(2, row, {.classic = false, .native = true}));
-  CHECK(none == "40"
+  CHECK(none ==
+        "40"
         "0a09745f7365636f6e6473"
         "120168"
         "1804"
@@ -101,7 +104,8 @@ TEST_CASE("a histogram has the forms that are wanted, and always count and sum")
         "7a08"
         "0801"
         "1080cab5ee01");
-  CHECK(native == "5a"
+  CHECK(native ==
+        "5a"
         "0a09745f7365636f6e6473"
         "120168"
         "1804"
@@ -130,7 +134,8 @@ TEST_CASE("since when a dynamic label's samples count is not known") {
   Row row = row_of(Value::count(0), Value::absent());
   row.dynamic.push_back({3, "b\xff", Value::count(3), {}});
   row.dynamic.push_back({3, "b\xfe", Value::count(4), {}});
-  CHECK(hex(written(3, row)) == "3c"
+  CHECK(hex(written(3, row)) ==
+        "3c"
         "0a0d745f63616c6c735f746f74616c"
         "120168"
         "1800"
