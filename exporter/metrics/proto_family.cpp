@@ -1,5 +1,9 @@
 #include "metrics/proto_family.h"
 
+#include <array>
+#include <bit>
+#include <vector>
+
 #include "metrics/prometheus_families.h"
 #include "metrics/protobuf.h"
 
@@ -72,11 +76,32 @@ void append_created(std::string& out, unsigned field, const Created& created) {
   });
 }
 
+/// Most of a page is these: one append each.
 void append_bucket(std::string& out, std::uint64_t cumulative, double bound) {
-  Protobuf(out).message(histogram_field::kBucket, [&] {
-    Protobuf bucket(out);
-    bucket.integer(bucket_field::kCumulativeCount, cumulative);
-    bucket.real(bucket_field::kUpperBound, bound);
+  constexpr unsigned kBytes = 2;
+  constexpr unsigned kFixed64 = 1;
+  std::array<char, 2 + 1 + kMaxVarint + 1 + sizeof(double)> bytes{};
+  char* end = bytes.data() + 2;
+  *end++ = static_cast<char>(bucket_field::kCumulativeCount << 3U);
+  end = write_varint(end, cumulative);
+  *end++ = static_cast<char>(bucket_field::kUpperBound << 3U | kFixed64);
+  auto bits = std::bit_cast<std::uint64_t>(bound);
+  for (std::size_t i = 0; i < sizeof(bits); ++i, bits >>= 8U) {
+    *end++ = static_cast<char>(bits);
+  }
+  bytes[0] = static_cast<char>(histogram_field::kBucket << 3U | kBytes);
+  bytes[1] = static_cast<char>(end - bytes.data() - 2);
+  out.append(bytes.data(), end);
+}
+
+void append_deltas(std::string& out, const std::vector<std::int64_t>& deltas) {
+  const std::size_t size = out.size();
+  out.resize_and_overwrite(size + deltas.size() * kMaxVarint, [&](char* text, std::size_t) {
+    char* end = text + size;
+    for (const std::int64_t delta : deltas) {
+      end = write_varint(end, zigzag(delta));
+    }
+    return static_cast<std::size_t>(end - text);
   });
 }
 
@@ -94,11 +119,7 @@ void append_native(std::string& out, const NativeBuckets& native, int schema, st
     });
   }
   if (!native.deltas.empty()) {
-    fields.message(histogram_field::kPositiveDelta, [&] {
-      for (const std::int64_t delta : native.deltas) {
-        append_zigzag(out, delta);
-      }
-    });
+    fields.message(histogram_field::kPositiveDelta, [&] { append_deltas(out, native.deltas); });
   }
 }
 

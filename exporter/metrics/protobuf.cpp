@@ -7,10 +7,6 @@
 #include "metrics/escape.h"
 
 namespace tacho::metrics {
-namespace {
-
-constexpr std::size_t kMaxVarint = 10;
-
 char* write_varint(char* out, std::uint64_t value) {
   constexpr std::uint64_t kMore = 0x80;
   for (; value >= kMore; value >>= 7U) {
@@ -20,16 +16,9 @@ char* write_varint(char* out, std::uint64_t value) {
   return out;
 }
 
-}  // namespace
-
 void append_varint(std::string& out, std::uint64_t value) {
   std::array<char, kMaxVarint> digits;  // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
   out.append(digits.data(), write_varint(digits.data(), value));
-}
-
-void append_zigzag(std::string& out, std::int64_t value) {
-  const auto bits = static_cast<std::uint64_t>(value);
-  append_varint(out, bits << 1U ^ (value < 0 ? ~std::uint64_t{0} : 0));
 }
 
 void Protobuf::real(unsigned field, double value) {

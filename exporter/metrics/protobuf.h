@@ -6,10 +6,16 @@
 
 namespace tacho::metrics {
 
+inline constexpr std::size_t kMaxVarint = 10;
+/// Writes a number as append_varint() does to `out`, which has room for kMaxVarint characters; returns the end.
+char* write_varint(char* out, std::uint64_t value);
+/// The number that stands for a signed one in `sint32` and `sint64`: 0, -1, 1, -2 … become 0, 1, 2, 3 …
+constexpr std::uint64_t zigzag(std::int64_t value) {
+  return static_cast<std::uint64_t>(value) << 1U ^ (value < 0 ? ~std::uint64_t{0} : 0);
+}
+
 /// Appends a number as protobuf's variable-length integers are: seven bits a byte, the lowest first.
 void append_varint(std::string& out, std::uint64_t value);
-/// As signed ones are where they are `sint32` or `sint64`: 0, -1, 1, -2 … become 0, 1, 2, 3 …
-void append_zigzag(std::string& out, std::int64_t value);
 
 /// Appends the fields of one protobuf message to a string. By hand, for that is shorter than what it would take to make
 /// libprotobuf write the same: four kinds of fields, all with numbers below 16, known when compiled. A generated class
@@ -26,7 +32,7 @@ class Protobuf {
   /// sint32, sint64.
   void signed_integer(unsigned field, std::int64_t value) {
     tag(field, kVarint);
-    append_zigzag(out_, value);
+    append_varint(out_, zigzag(value));
   }
   void real(unsigned field, double value);
   /// string; bytes that are no UTF-8 become U+FFFD, as in the text formats.

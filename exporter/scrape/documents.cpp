@@ -19,7 +19,12 @@ std::string metrics_document() {
       "Series of a target carry `target`, the labels of its entry in the configuration, and `namespace`, `pod`,\n"
       "`container` where they are known. Counters are the truth; gauges over a window are a convenience, and their "
       "window\n"
-      "is in their HELP. A target's series exist from the moment it does, starting at 0.\n\n";
+      "is in their HELP. A target's series exist from the moment it does, starting at 0.\n\n"
+      "Histograms end at powers of two of a second. Text and OpenMetrics have `histograms.buckets_per_octave` classic "
+      "buckets\nfrom one to the next. Who asks for Prometheus' protobuf gets native histograms as well "
+      "(`histograms.format`): schema 4 for\n`tacho_request_duration_seconds`, 2 for all others, a zero bucket up to "
+      "2^-20 s. What is longer than 64 s is in `+Inf` of the\nclassic form, and in the bucket that begins at 64 s of the "
+      "native one. Families that `metrics.drop` names are in no format.\n\n";
   for (const probes::Entry& probe : probes::registry()) {
     text += metrics::metrics_markdown(probe.title, probe.families());
     text += "\n";

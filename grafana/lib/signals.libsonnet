@@ -19,8 +19,14 @@
     // Mean of a histogram, `quantity` being its name without _bucket.
     mean(quantity, more='', labels='')::
       s.ratio(s.rate(quantity + '_sum', more, labels), s.rate(quantity + '_count', more, labels)),
+    // From the native histogram where there is one: it is finer.
     quantile(q, quantity, more='', labels='')::
-      'histogram_quantile(%g, %s)' % [q, s.rate(quantity + '_bucket', more, if labels == '' then 'le' else labels + ', le')],
+      '(histogram_quantile(%g, %s)\n  or histogram_quantile(%g, %s))' % [
+        q,
+        s.rate(quantity, more, labels),
+        q,
+        s.rate(quantity + '_bucket', more, if labels == '' then 'le' else labels + ', le'),
+      ],
 
     requests:: s.rate('tacho_requests_total'),
     // Share of a request's time that it waited to be read.

@@ -3,7 +3,12 @@
   local config = $._config,
   local rule(record, expr) = { record: 'instance_target:' + record, expr: expr % config },
   // Without requests there is no quantile; a NaN would spoil every average over it.
-  local quantile(q) = 'histogram_quantile(%g, rate(tacho_request_duration_seconds_bucket{%%(selector)s}[5m])) >= 0' % q,
+  // From the native histogram where there is one: it is finer.
+  local quantile(q) =
+    |||
+      (histogram_quantile(%g, rate(tacho_request_duration_seconds{%%(selector)s}[5m]))
+        or histogram_quantile(%g, rate(tacho_request_duration_seconds_bucket{%%(selector)s}[5m]))) >= 0
+    ||| % [q, q],
   local mean(quantity) =
     |||
       rate(tacho_request_%(quantity)s_seconds_sum{%%(selector)s}[5m])

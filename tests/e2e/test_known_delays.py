@@ -1,7 +1,5 @@
 """Queue and service times against a server that knows how long it let requests wait: within 5 % or 100 µs."""
 
-import json
-
 import pytest
 
 from support.clients import exact
@@ -46,7 +44,7 @@ def test_mean_times(cgroups, connections, read_delay_us, reply_delay_us):
 def test_delays_fall_into_their_bucket(cgroups):
     group = cgroups("buckets")
     with (
-        ExactServer(group.prefix, reply_delay_us=10_000) as server,
+        ExactServer(group.prefix, reply_delay_us=8_000) as server,
         Tacho({"targets": [target("buckets", group.path)]}) as tacho,
     ):
         with tacho.watch("buckets") as change:
@@ -58,25 +56,9 @@ def test_delays_fall_into_their_bucket(cgroups):
     assert below[float("inf")] == REQUESTS
     counts = [count for _, count in sorted(below.items())]
     assert counts == sorted(counts), "buckets are cumulative"
-    assert all(count == 0 for bound, count in below.items() if bound <= 0.010)
+    assert all(count == 0 for bound, count in below.items() if bound <= 0.008)
     # All but a few that the scheduler held up ended within the next octave.
-    assert any(bound <= 0.020 and count >= 0.95 * REQUESTS for bound, count in below.items())
-
-
-@pytest.mark.parametrize("reply_delay_us", [5_200, 7_100, 9_900])
-def test_the_median_of_a_narrow_distribution_is_right_for_people(cgroups, reply_delay_us):
-    """All replies take the same time, so that their mean is their median: within 6 %, wherever that lies in a bucket."""
-    group = cgroups("narrow")
-    prefix = [*group.prefix, *SOON]
-    with (
-        ExactServer(prefix, reply_delay_us=reply_delay_us) as server,
-        Tacho({"targets": [target("narrow", group.path)]}) as tacho,
-    ):
-        with tacho.watch("narrow"):
-            exact(server.address, REQUESTS)
-        (row,) = json.loads(tacho.http("/api/v1/targets?filter=narrow&limit=1")[2])["rows"]
-        served = server.finish()
-    assert row["p50"] == pytest.approx(served["service_seconds"] / REQUESTS, rel=0.06)
+    assert any(bound <= 0.016 and count >= 0.95 * REQUESTS for bound, count in below.items())
 
 
 def test_a_queue_builds_up_before_one_busy_thread(cgroups):

@@ -42,7 +42,11 @@ def test_promql_says_the_same_of_every_form(cgroups):
         Relay(tacho.address) as native,
         Relay(tacho.address, accept=TEXT) as text,
         Relay(tacho.address, accept=OPENMETRICS) as openmetrics,
-        Prometheus({"native": native.address, "text": text.address, "openmetrics": openmetrics.address}, native=True) as prometheus,
+        Prometheus(
+            {"native/tacho": native.address, "text/tacho": text.address, "openmetrics/tacho": openmetrics.address},
+            rule_files=[paths.REPOSITORY / "deploy/prometheus/tacho-rules.yaml"],
+            native=True,
+        ) as prometheus,
         ExactLoad(server.address, connections=4, rate=RATE) as load,
     ):
         started = time.time()
@@ -57,15 +61,15 @@ def test_promql_says_the_same_of_every_form(cgroups):
         counted = load.finish()
 
         def ask(expression: str, at: float | None = None) -> dict[str, float]:
-            return {labels["job"]: value for labels, value in prometheus.query(expression, at)}
+            return {labels["job"].removesuffix("/tacho"): value for labels, value in prometheus.query(expression, at)}
 
         only = '{target="forms"}'
         rates = ask(f"rate(tacho_requests_total{only}[{WINDOW}s])", at)
         counts = ask(f"histogram_count(rate({FAMILY}{only}[{WINDOW}s]))", at) | ask(f"rate({FAMILY}_count{only}[{WINDOW}s])", at)
         assert rates.keys() == {"native", "text", "openmetrics"}
         for job in rates:
-            assert rates[job] == pytest.approx(counted.rate, rel=0.02), job
-            assert counts[job] == pytest.approx(counted.rate, rel=0.02), job
+            assert counts[job] == pytest.approx(rates[job], rel=1e-6), job
+            assert rates[job] == pytest.approx(counted.rate, rel=0.05), job
 
         # When the load has ended all of them have the same to say, whenever they were asked.
         def everything() -> bool:
@@ -83,6 +87,15 @@ def test_promql_says_the_same_of_every_form(cgroups):
             # Both are somewhere in one bucket of four an octave, which is 19 % wide.
             assert fine["native"] == pytest.approx(classic["text"], rel=0.19), q
             assert fine["native"] == pytest.approx(protobuf.quantile(histogram(tacho, "forms"), q), rel=1e-9), "by other arithmetic"
+        # So do the recorded quantiles, each from the finest that there is; they leave out what was before the first scrape.
+        for q, name in ((0.5, "p50"), (0.99, "p99")):
+
+            def recorded_alike() -> bool:
+                recorded = ask(f"instance_target:{FAMILY}:{name}_rate5m{only}")
+                fine = ask(f"histogram_quantile({q}, rate({FAMILY}{only}[5m]))")
+                return recorded == pytest.approx(fine | ask(f"histogram_quantile({q}, rate({FAMILY}_bucket{only}[5m]))"))
+
+            wait_until(recorded_alike, 10, f"{name} is recorded of every form")
         assert {element["health"] for element in prometheus.targets()} == {"up"}, prometheus.targets()
         series = ask(f'count by (job) ({{__name__=~"{FAMILY}.*"}})')
         lines = ask('count by (job) ({__name__=~"tacho_.+"})')
@@ -96,7 +109,21 @@ def test_promql_says_the_same_of_every_form(cgroups):
 @pytest.mark.parametrize("reply_delay_us", [6_300, 10_000, 15_100])
 def test_a_narrow_distribution_is_narrow_everywhere(cgroups, reply_delay_us):
     """p50 and p99 within 6 % of the client's own: on the page, in top, from native histograms."""
-    group = cgroups("narrow")
+    for attempt in range(5):
+        client, seen = observe_narrow(cgroups(f"narrow-{attempt}"), reply_delay_us)
+        if client["p99"] < 1.1 * client["p50"]:
+            break
+    else:
+        pytest.skip(f"the machine is too busy for a narrow distribution: the client saw {client}")
+    for q, places in seen.items():
+        said = ", ".join(f"{place} {value * 1e3:.2f}" for place, value in places.items())
+        ledger.note(f"replies after {reply_delay_us} µs, {q}: client {client[q] * 1e3:.2f} ms, {said}")
+        for place, value in places.items():
+            assert value == pytest.approx(client[q], rel=0.06), (place, q, client, seen)
+
+
+def observe_narrow(group, reply_delay_us: int) -> tuple[dict, dict]:
+    """What the client measured, and what is said of it: quantile → place → seconds."""
     with (
         ExactServer([*group.prefix, *SOON], reply_delay_us=reply_delay_us) as server,
         Tacho({"targets": [target("narrow", group.path)]}) as tacho,
@@ -110,14 +137,9 @@ def test_a_narrow_distribution_is_narrow_everywhere(cgroups, reply_delay_us):
             [paths.require(paths.TACHO), "top", "--json", "--url", tacho.address], capture_output=True, text=True, check=True
         )
         (in_top,) = [each for each in json.loads(top.stdout)["rows"] if each["target"] == "narrow"]
-    seen = {
+    return client, {
         q: {"page": row[q], "top": in_top[q], "native": protobuf.quantile(native, float(f"0.{q[1:]}"))} for q in ("p50", "p99")
     }
-    for q, places in seen.items():
-        said = ", ".join(f"{place} {value * 1e3:.2f}" for place, value in places.items())
-        ledger.note(f"replies after {reply_delay_us} µs, {q}: client {client[q] * 1e3:.2f} ms, {said}")
-        for place, value in places.items():
-            assert value == pytest.approx(client[q], rel=0.06), (place, q, client, seen)
 
 
 def test_configured_forms_and_what_is_dropped(cgroups):

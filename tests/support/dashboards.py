@@ -95,6 +95,11 @@ def documented_families() -> dict[str, str]:
     return dict(re.findall(r"^\| `(\w+)` \| (\w+) \|", METRICS.read_text(), re.MULTILINE))
 
 
+def native_names() -> set[str]:
+    """Histograms, which have but one series in their native form, of their own name."""
+    return {family for family, kind in documented_families().items() if kind == "histogram"}
+
+
 def series_names() -> set[str]:
     """Names of the series of all documented families: a histogram has three."""
     names = set()

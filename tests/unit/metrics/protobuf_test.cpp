@@ -15,12 +15,6 @@ std::string varint(std::uint64_t value) {
   return out;
 }
 
-std::string zigzag(std::int64_t value) {
-  std::string out;
-  append_zigzag(out, value);
-  return out;
-}
-
 template <class Write>
 std::string fields(Write write) {
   std::string out = "before";
@@ -40,12 +34,12 @@ TEST_CASE("integers take as many bytes as they need") {
 }
 
 TEST_CASE("signed integers near zero are short") {
-  CHECK(zigzag(0) == "\0"s);
-  CHECK(zigzag(-1) == "\x01");
-  CHECK(zigzag(1) == "\x02");
-  CHECK(zigzag(-320) == "\xff\x04");
-  CHECK(zigzag(std::numeric_limits<std::int64_t>::max()) == varint(~std::uint64_t{1}));
-  CHECK(zigzag(std::numeric_limits<std::int64_t>::min()) == varint(~std::uint64_t{0}));
+  CHECK(zigzag(0) == 0);
+  CHECK(zigzag(-1) == 1);
+  CHECK(zigzag(1) == 2);
+  CHECK(zigzag(-320) == 639);
+  CHECK(zigzag(std::numeric_limits<std::int64_t>::max()) == ~std::uint64_t{1});
+  CHECK(zigzag(std::numeric_limits<std::int64_t>::min()) == ~std::uint64_t{0});
 }
 
 TEST_CASE("fields stand behind their number and kind") {
