@@ -1,7 +1,6 @@
 #include "metrics/proto_family.h"
 
 #include <array>
-#include <bit>
 #include <vector>
 
 #include "metrics/prometheus_families.h"
@@ -76,22 +75,37 @@ void append_created(std::string& out, unsigned field, const Created& created) {
   });
 }
 
-/// Most of a page is these: one append each.
-void append_bucket(std::string& out, std::uint64_t cumulative, double bound) {
+constexpr std::size_t kMaxBucket = 2 + 1 + kMaxVarint + 1 + sizeof(double);
+
+/// A `Bucket` field at `out`, which has room for kMaxBucket bytes; returns the end. Most of a page is these.
+char* write_bucket(char* out, std::uint64_t cumulative, double bound) {
   constexpr unsigned kBytes = 2;
   constexpr unsigned kFixed64 = 1;
-  std::array<char, 2 + 1 + kMaxVarint + 1 + sizeof(double)> bytes{};
-  char* end = bytes.data() + 2;
+  char* end = out + 2;
   *end++ = static_cast<char>(bucket_field::kCumulativeCount << 3U);
   end = write_varint(end, cumulative);
   *end++ = static_cast<char>(bucket_field::kUpperBound << 3U | kFixed64);
-  auto bits = std::bit_cast<std::uint64_t>(bound);
-  for (std::size_t i = 0; i < sizeof(bits); ++i, bits >>= 8U) {
-    *end++ = static_cast<char>(bits);
-  }
-  bytes[0] = static_cast<char>(histogram_field::kBucket << 3U | kBytes);
-  bytes[1] = static_cast<char>(end - bytes.data() - 2);
-  out.append(bytes.data(), end);
+  end = write_fixed64(end, bound);
+  out[0] = static_cast<char>(histogram_field::kBucket << 3U | kBytes);
+  out[1] = static_cast<char>(end - out - 2);
+  return end;
+}
+
+template <std::size_t PerOctave>
+void append_classic(std::string& out, const SlotHistogram<PerOctave>& histogram, const BucketLayout& layout) {
+  const std::size_t size = out.size();
+  out.resize_and_overwrite(size + layout.buckets().size() * kMaxBucket, [&](char* text, std::size_t) {
+    char* end = text + size;
+    std::uint64_t cumulative = 0;
+    std::size_t slot = 0;
+    for (const BucketLayout::Bucket& bucket : layout.buckets()) {
+      for (const std::size_t last = bucket.last(PerOctave); slot <= last; ++slot) {
+        cumulative += histogram.slots[slot];
+      }
+      end = write_bucket(end, cumulative, bucket.bound);
+    }
+    return static_cast<std::size_t>(end - text);
+  });
 }
 
 void append_deltas(std::string& out, const std::vector<std::int64_t>& deltas) {
@@ -128,7 +142,8 @@ void append_fields(std::string& out, const ClientMetric::Histogram& histogram, c
   fields.integer(histogram_field::kCount, histogram.sample_count);
   fields.real(histogram_field::kSum, histogram.sample_sum);
   for (const ClientMetric::Bucket& bucket : histogram.bucket) {
-    append_bucket(out, bucket.cumulative_count, bucket.upper_bound);
+    std::array<char, kMaxBucket> bytes{};
+    out.append(bytes.data(), write_bucket(bytes.data(), bucket.cumulative_count, bucket.upper_bound));
   }
   append_created(out, histogram_field::kCreated, created);
 }
@@ -205,14 +220,7 @@ void ProtoFamily::add(std::string_view labels, const SlotHistogram<PerOctave>& h
     fields.integer(histogram_field::kCount, total(histogram));
     fields.real(histogram_field::kSum, static_cast<double>(histogram.sum_ns) / 1e9);
     if (forms.classic) {
-      std::uint64_t cumulative = 0;
-      std::size_t slot = 0;
-      for (const BucketLayout::Bucket& bucket : layout.buckets()) {
-        for (; slot <= bucket.last(PerOctave); ++slot) {
-          cumulative += histogram.slots[slot];
-        }
-        append_bucket(fields_, cumulative, bucket.bound);
-      }
+      append_classic(fields_, histogram, layout);
     }
     if (forms.native) {
       native_.assign(histogram);

@@ -21,15 +21,19 @@ void append_varint(std::string& out, std::uint64_t value) {
   out.append(digits.data(), write_varint(digits.data(), value));
 }
 
-void Protobuf::real(unsigned field, double value) {
-  tag(field, kFixed64);
+char* write_fixed64(char* out, double value) {
   auto bits = std::bit_cast<std::uint64_t>(value);
   if constexpr (std::endian::native == std::endian::big) {
     bits = __builtin_bswap64(bits);
   }
-  std::array<char, sizeof(bits)> bytes;  // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
-  std::memcpy(bytes.data(), &bits, sizeof(bits));
-  out_.append(bytes.data(), bytes.size());
+  std::memcpy(out, &bits, sizeof(bits));
+  return out + sizeof(bits);
+}
+
+void Protobuf::real(unsigned field, double value) {
+  tag(field, kFixed64);
+  std::array<char, sizeof(value)> bytes{};
+  out_.append(bytes.data(), write_fixed64(bytes.data(), value));
 }
 
 void Protobuf::text(unsigned field, std::string_view value) {

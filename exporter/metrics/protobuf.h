@@ -9,6 +9,8 @@ namespace tacho::metrics {
 inline constexpr std::size_t kMaxVarint = 10;
 /// Writes a number as append_varint() does to `out`, which has room for kMaxVarint characters; returns the end.
 char* write_varint(char* out, std::uint64_t value);
+/// Writes a `double` to `out`, eight bytes, the lowest first; returns the end.
+char* write_fixed64(char* out, double value);
 /// The number that stands for a signed one in `sint32` and `sint64`: 0, -1, 1, -2 … become 0, 1, 2, 3 …
 constexpr std::uint64_t zigzag(std::int64_t value) {
   return static_cast<std::uint64_t>(value) << 1U ^ (value < 0 ? ~std::uint64_t{0} : 0);
