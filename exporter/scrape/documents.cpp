@@ -23,7 +23,8 @@ std::string metrics_document() {
       "Histograms end at powers of two of a second. Text and OpenMetrics have `histograms.buckets_per_octave` classic "
       "buckets\nfrom one to the next. Who asks for Prometheus' protobuf gets native histograms as well "
       "(`histograms.format`): schema 4 for\n`tacho_request_duration_seconds`, 2 for all others, a zero bucket up to "
-      "2^-20 s. What is longer than 64 s is in `+Inf` of the\nclassic form, and in the bucket that begins at 64 s of the "
+      "2^-20 s. What is longer than 64 s is in `+Inf` of the\nclassic form, and in the bucket that begins at 64 s of "
+      "the "
       "native one. Families that `metrics.drop` names are in no format.\n\n";
   for (const probes::Entry& probe : probes::registry()) {
     text += metrics::metrics_markdown(probe.title, probe.families());
