@@ -100,6 +100,7 @@ class Discovery {
   Time next_names_look_{};
   std::map<std::uint32_t, std::string> known_;  // names of the targets that processes are part of
   std::map<std::string, Time> born_;            // cgroups made a moment ago: somebody may be about to move in
+  std::set<std::string> templates_;             // slices in which connections had services of their own
   std::vector<std::string> draining_;           // cgroups of targets in which nobody listens any more
   TargetNews news_;
   std::size_t live_ = 0;

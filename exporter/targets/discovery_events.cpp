@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "targets/connection_units.h"
 #include "targets/discovery.h"
 #include "targets/processes.h"
 #include "targets/self.h"
@@ -124,6 +125,10 @@ void Discovery::handle_cgroup(const target_event& event) {
   }
   if (event.kind == TACHO_CGROUP_CREATED) {
     born_[path] = std::chrono::steady_clock::now();
+    // It may be gone before the next plan.
+    if (const auto service = service_of_connections(path)) {
+      templates_.insert(service->path);
+    }
     world_.cgroups[std::move(path)] = event.cgroup;
   } else if (const auto at = world_.cgroups.find(path); at != world_.cgroups.end() && at->second == event.cgroup) {
     world_.cgroups.erase(at);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "targets/cgroup_tree.h"
+#include "targets/connection_units.h"
 #include "targets/discovery.h"
 
 // From the world to the targets, and from these to the kernel.
@@ -31,12 +32,18 @@ Earlier Discovery::earlier(Time now) {
     for (const Target* target : table_.all()) {
       if (target->wanted.discovered && !target->wanted.identity.path.empty()) {
         earlier.cgroups.insert(target->wanted.identity.path);
+        if (is_template(target->wanted.identity)) {
+          templates_.insert(target->wanted.identity.path);
+        }
       }
       if (!target->wanted.mark.empty()) {
         earlier.marks[target->wanted.identity.path] = target->wanted.mark;
       }
     }
   }
+  std::erase_if(templates_, [this](const std::string& slice) { return !world_.cgroups.contains(slice); });
+  earlier.cgroups.insert(templates_.begin(), templates_.end());
+  earlier.templates = templates_;
   std::erase_if(born_, [now](const auto& birth) { return now - birth.second > kMovingIn; });
   earlier.inhabited = [this](const std::string& path) {
     return born_.contains(path) || is_inhabited(paths_.cgroupfs, path);

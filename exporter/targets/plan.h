@@ -44,6 +44,7 @@ struct DesiredTarget {
 struct Earlier {
   std::map<std::uint32_t, std::string> processes{};  ///< by tgid: the names of the targets that they are part of
   std::set<std::string> cgroups{};                   ///< paths
+  std::set<std::string> templates{};                 ///< those of them that stand for all instances of a template
   /// Whether there is anybody in such a cgroup; asked only where nobody listens.
   std::function<bool(const std::string&)> inhabited = [](const std::string&) { return true; };
   std::map<std::string, Labels> marks{};  ///< by path: what told targets apart from others

@@ -1,9 +1,11 @@
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "targets/connection_units.h"
 #include "targets/listener_groups.h"
 #include "targets/plan_parts.h"
 
@@ -73,10 +75,22 @@ void TargetRules::plan_listeners(const World& world, const Earlier& earlier, std
       found.try_emplace(identity.path, std::move(identity));
     }
   }
+  // systemd itself listens for those that it starts once a connection.
+  for (const auto& [path, id] : world.cgroups) {
+    std::optional<CgroupIdentity> service = service_of_connections(path);
+    if (service && owners.of(service->path) == CgroupOwners::kNone && !excluded(service->path)) {
+      found.try_emplace(service->path, std::move(*service));
+    }
+  }
   std::set<std::string> draining;
   for (const std::string& path : earlier.cgroups) {
+    const bool idle = earlier.templates.contains(path);  // until the next connection
     if (!world.cgroups.contains(path) || found.contains(path) || owners.of(path) != CgroupOwners::kNone ||
-        excluded(path) || !earlier.inhabited(path)) {
+        excluded(path) || (!idle && !earlier.inhabited(path))) {
+      continue;
+    }
+    if (idle) {
+      found.try_emplace(path, identify_template(path));
       continue;
     }
     CgroupIdentity identity = identify(path);

@@ -65,6 +65,37 @@ def test_it_counts_a_service_of_the_machine(machine):
     wait_until(lambda: scrape().sum("tacho_requests_total", target="web.service") == 103, 5, "all are counted")
 
 
+# `cat` is a server that answers with what it is asked.
+PER_CONNECTION = {
+    "echo.socket": "[Socket]\nListenStream=127.0.0.1:8097\nAccept=yes\n",
+    "echo@.service": "[Service]\nExecStart=/bin/cat\nStandardInput=socket\n",
+}
+
+
+def test_services_that_are_started_for_a_connection_are_one_target(machine):
+    for name, text in PER_CONNECTION.items():
+        machine.write(f"etc/systemd/system/{name}", text)
+    machine.command("systemctl", "daemon-reload")
+    start(machine)
+    status, said = machine.command("systemctl", "start", "echo.socket")
+    assert status == 0, said
+    try:
+        # Whoever comes first may be gone before it is known that there is such a service.
+        assert exact("127.0.0.1:8097", 1).requests == 1
+        wait_until(lambda: scrape().has("tacho_requests_total", target="echo@.service"), 5, "the template is a target")
+        before = scrape().get("tacho_requests_total", target="echo@.service")
+        for each in (1, 3):
+            # From the very first request of each connection on.
+            exact("127.0.0.1:8097", 20 * each, requests_per_connection=each)
+        wait_until(lambda: scrape().get("tacho_requests_total", target="echo@.service") == before + 80, 5, "all are counted")
+        wait_until(lambda: machine.property("NConnections", "echo.socket") == "0", 5, "no connection is left")
+        exact("127.0.0.1:8097", 7)
+        wait_until(lambda: scrape().get("tacho_requests_total", target="echo@.service") == before + 87, 5, "those, too")
+        assert not scrape().all("tacho_requests_total", target="echo.socket"), "and it is no target twice"
+    finally:
+        machine.command("systemctl", "stop", "echo.socket")
+
+
 def test_lines_have_their_priorities(machine):
     start(machine)
     lines = machine.journal()
