@@ -51,7 +51,7 @@ static __always_inline void account(struct socket_moments *m, struct socket_chai
 	s64 interval = now - previous;
 	u64 square;
 
-	add(&m->begin, 1);
+	mark_change(&m->begin);
 	add(&m->operations, 1);
 	add(&m->bytes, bytes);
 	if (previous) {
@@ -76,7 +76,7 @@ static __always_inline void account(struct socket_moments *m, struct socket_chai
 			}
 		}
 	}
-	add(&m->end, 1);
+	mark_change(&m->end);
 }
 
 /*
@@ -142,7 +142,7 @@ static __always_inline void on_operation(struct sock *sk, int bytes, u32 directi
 		if (direction == TACHO_SEND)
 			client_sent(st, sk, tp, now, bytes);
 		else
-			client_received(st, sk, tp, now, bytes);
+			client_received(st, shard, sk, tp, now, bytes);
 		break;
 	case TACHO_ROLE_DATAGRAM:
 	case TACHO_ROLE_DATAGRAM_SERVER:
@@ -223,6 +223,8 @@ static __always_inline void on_data_ready(struct sock *sk)
 	if (is_open(st) && tp && FIELD(tp, write_seq) == st->write_seq &&
 	    !(FIELD(sk, sk_shutdown) & RCV_SHUTDOWN))
 		st->overlap = true;
+	else if (st->role == TACHO_ROLE_CLIENT && answers_earlier_call(st, tp))
+		st->overlap = true;
 }
 
 REPEATED_TRACEPOINT(sk_data_ready, socket_data_ready, EVENT_DATA_READY, !noticeable_state(sk),
@@ -269,7 +271,7 @@ static __always_inline void on_state_change(struct sock *sk, int old_state, int 
 		if (old_state != TCP_SYN_SENT && st->role == TACHO_ROLE_LISTENER)
 			accept_connection(sk, st);
 		else if (st->role == TACHO_ROLE_CLIENT)
-			connect_connection(sk, st);
+			client_established(sk, st);
 		count_opened(st);
 	} else if (new_state != TCP_CLOSE_WAIT && new_state != TCP_SYN_RECV) {
 		connection_ended(st, sk);

@@ -56,6 +56,8 @@ struct socket_shard {
 	__u64 handshakes;	       /* turns of TLS handshakes, which are in none of the histograms */
 	__u64 dismissed;	       /* turns opened that were no requests after all */
 	__u64 calls_overlapped;	       /* begun while another one to the same peer was open */
+	__u64 sampled_calls;	       /* on streams, that were looked at for several of them at a time */
+	__u64 repeated_calls;	       /* of these, with more than one */
 	__u64 overlapped_turns;	       /* data was waiting unread when the reply went out */
 	__u64 sampled_turns;	       /* that were looked at for several requests in one read */
 	__u64 repeated_turns;	       /* of these, with more than one */

@@ -64,6 +64,33 @@ static __always_inline void change_target(struct socket_state *st, struct sock *
 }
 
 /*
+ * The target may name other ports than when the socket was found. How HTTP/2 is found is for connections that
+ * begin.
+ */
+static __noinline void follow_settings(struct sock *sk, struct socket_state *st)
+{
+	if (is_unix(sk))
+		return;
+	if (is_datagram(sk)) {
+		st->datagrams &= ~DATAGRAM_SERVES; /* It asks for its port anew. */
+		if (st->role == TACHO_ROLE_IGNORED)
+			st->role = TACHO_ROLE_NONE;
+		return;
+	}
+	if (st->role != TACHO_ROLE_SERVER && st->role != TACHO_ROLE_IGNORED)
+		return;
+	if (!port_is_wanted(&st->target, FIELD(sk, __sk_common.skc_num))) {
+		if (st->role == TACHO_ROLE_SERVER)
+			count_closed(st, sk);
+		st->role = TACHO_ROLE_IGNORED;
+		return;
+	}
+	if (st->role == TACHO_ROLE_IGNORED)
+		begin_arrivals(st, tcp_sock_of(sk));
+	st->role = TACHO_ROLE_SERVER;
+}
+
+/*
  * Finds the target of a socket by its user and remembers it in the socket's storage. Not on the fast path:
  * once per socket and change of the targets.
  */
@@ -110,6 +137,8 @@ static __always_inline struct socket_state *bind_by_task(struct sock *sk, const 
 		take_role(sk, st, st->role);
 		if (st->role == TACHO_ROLE_CLIENT || st->role == TACHO_ROLE_DATAGRAM_CLIENT)
 			connect_connection(sk, st);
+	} else {
+		follow_settings(sk, st);
 	}
 	st->generation = rules->generation;
 	st->owned_by_process =

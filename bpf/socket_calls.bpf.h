@@ -2,8 +2,10 @@
 /* Calls on client sockets: open from the last send to the first data that comes back. */
 #pragma once
 
+#include "socket_alpn.bpf.h"
 #include "socket_handshake.bpf.h"
 #include "socket_peers.bpf.h"
+#include "socket_pipelining.bpf.h"
 #include "socket_state.bpf.h"
 
 static __always_inline void observe_call(const struct socket_state *st, u64 back)
@@ -32,6 +34,10 @@ static __always_inline void client_sent(struct socket_state *st, struct sock *sk
 	}
 	st->last_send = now;
 	st->turn_bytes = bytes;
+	if (st->call_open)
+		sample_open_call(st, now);
+	else
+		sample_call(st, bytes);
 	/* Another thread may have read the answer before this hook of the send has run. */
 	if (!tp || has_sent(st, sk, tp))
 		st->call_open = true;
@@ -54,18 +60,27 @@ static __always_inline bool answers_goodbye(struct socket_state *st, u64 back, u
 	}
 }
 
-static __always_inline void client_received(struct socket_state *st, struct sock *sk,
-					    const struct tcp_sock *tp, u64 now, u32 bytes)
+static __always_inline void client_received(struct socket_state *st, struct socket_shard *shard,
+					    struct sock *sk, const struct tcp_sock *tp, u64 now, u32 bytes)
 {
 	u64 back = st->arrival ? st->arrival : now;
 
 	st->arrival = 0;
-	if (!st->call_open && (!tp || !has_sent(st, sk, tp)))
+	if (!st->call_open && (!tp || !has_sent(st, sk, tp))) {
+		/* More of the server's part of a handshake. */
+		if (st->tls == TLS_HELLO)
+			watch_protocol(st, bytes);
 		return;
+	}
 	st->call_open = false;
 	if (tp)
 		st->write_seq = FIELD(tp, write_seq);
-	if (st->role == TACHO_ROLE_CLIENT && (answers_handshake(st) || answers_goodbye(st, back, bytes)))
+	if (st->role == TACHO_ROLE_CLIENT && answers_handshake(st)) {
+		watch_protocol(st, bytes);
+		return;
+	}
+	if (st->role == TACHO_ROLE_CLIENT && answers_goodbye(st, back, bytes))
 		return;
 	observe_call(st, back);
+	count_multiplexed_call(st, shard);
 }

@@ -136,8 +136,11 @@ static __noinline u32 find_peer_slot(const struct target_ref *target, struct soc
 	slot = chains ? new_slot(chains) : 0;
 	dependency = slot && slot <= max_peers ? get_dependency(target, slot) : NULL;
 	if (!dependency) {
-		count_loss(TACHO_LOST_PEER_OVERFLOW);
-		return 0;
+		/* Another connection to the same new peer may just have taken the last one. */
+		known = bpf_map_lookup_elem(&dependency_slots, &key);
+		if (!known)
+			count_loss(TACHO_LOST_PEER_OVERFLOW);
+		return known ? *known : 0;
 	}
 	if (bpf_map_update_elem(&dependency_slots, &key, &slot, BPF_NOEXIST)) {
 		/* Another connection to the same new peer was faster. */

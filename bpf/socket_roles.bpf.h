@@ -141,6 +141,15 @@ static __always_inline u8 guess_role(struct sock *sk, u32 direction)
 	return bpf_map_lookup_elem(&listening_ports, &key) ? TACHO_ROLE_SERVER : TACHO_ROLE_CLIENT;
 }
 
+static __always_inline bool sent_data_with_syn(struct tcp_sock *tp)
+{
+#ifdef TACHO_BASIC
+	return BPF_CORE_READ_BITFIELD_PROBED(tp, syn_data);
+#else
+	return BPF_CORE_READ_BITFIELD(tp, syn_data);
+#endif
+}
+
 static __always_inline void connect_connection(struct sock *sk, struct socket_state *st)
 {
 	struct tcp_sock *tp = tcp_sock_of(sk);
@@ -148,6 +157,16 @@ static __always_inline void connect_connection(struct sock *sk, struct socket_st
 	/* Everything sent so far is answered. */
 	st->write_seq = tp ? FIELD(tp, write_seq) : 0;
 	st->peer = find_peer_slot(&st->target, sk, NULL);
+}
+
+static __always_inline void client_established(struct sock *sk, struct socket_state *st)
+{
+	struct tcp_sock *tp = tcp_sock_of(sk);
+
+	connect_connection(sk, st);
+	/* The hook of the send that brought the connection about has still to run. */
+	if (tp && sent_data_with_syn(tp))
+		st->write_seq--;
 }
 
 /* The storage is a copy of the listening socket's. */

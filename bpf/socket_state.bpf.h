@@ -43,7 +43,8 @@ struct socket_state {
 	u32 write_seq; /* server: when the open turn began; client: up to where calls are answered */
 	struct target_ref target;
 	u8 role;
-	bool overlap;	   /* data came while a turn was open, before any of its reply was sent */
+	bool overlap;	   /* server: data came while a turn was open, before any of its reply was sent;
+			      client: several calls are open at a time */
 	bool call_open;	   /* client: something was sent and nothing came back yet */
 	bool many;	   /* speaks a protocol that carries many requests at a time (HTTP/2) */
 	bool left;	   /* not TCP: the last read left data behind */
@@ -52,18 +53,28 @@ struct socket_state {
 	u8 tls;	  /* enum tls_state */
 	u8 http2; /* enum http2_follow */
 	bool owned_by_process;
-	bool counted;	  /* in connections_opened */
-	bool multiplexed; /* in multiplexed_connections */
-	u8 turns;	  /* up to TLS_TURNS */
-	u8 sampler;	  /* turns, modulo 256 */
-	u32 generation;	  /* of the look-up maps when it was found */
-	u64 owner;	  /* cgroup id or thread group that `target` was found by */
+	bool counted;	   /* in connections_opened */
+	bool multiplexed;  /* in multiplexed_connections */
+	u8 turns;	   /* up to TLS_TURNS */
+	u8 sampler;	   /* turns or calls, modulo 256 */
+	bool alternates;   /* the server does not wait for more from the client while it owes a reply */
+	bool counted_late; /* the open turn is counted when it is answered, if it ever is */
+	u8 oneway_run;	   /* messages without a reply since the last one that got one */
+	u8 pushes;	   /* more of them than turns, see socket_streams.bpf.h */
+	u8 streaming;	   /* turns whose replies look like pushes */
+	u32 push_gap;	   /* between pushes, smoothed; in units of 1024 ns */
+	u32 generation;	   /* of the look-up maps when it was found */
+	u64 owner;	   /* cgroup id or thread group that `target` was found by */
 	/* Of the open turn. */
 	u64 first_arrival;
 	u64 turn_arrival; /* of the last data that the server had to wait for */
 	u64 turn_read;	  /* when that was read */
 	u32 turn_bytes;
-	u32 busy; /* TCP's clock of having something to send, see socket_first_byte.bpf.h */
+	union {
+		u32 busy; /* TCP's clock of having something to send, see socket_first_byte.bpf.h */
+		u32 head; /* client: how the open call begins, of those that are sampled; 0: it is not */
+	};
+	u64 left_waiting; /* see socket_sweep.bpf.h */
 	/* Of an earlier turn, while the hook of the send that answers it is late. */
 	u32 late_turn;
 	u64 late_arrival;

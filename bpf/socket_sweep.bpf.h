@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * What no hook tells: datagrams that nobody answers, and connections whose end was missed. User space runs
+ * What no hook tells: messages that nobody answers, and connections whose end was missed. User space runs
  * these iterators every few seconds; where the kernel knows no iterators, for want of type information, the
  * programs that it hands some keys at a time.
  */
@@ -68,9 +68,53 @@ int socket_sweep_datagrams(struct bpf_iter__bpf_map_elem *ctx)
 	return 0;
 }
 
+/* A message that is read and stays without a reply for so long is looked at, and forgotten so much later. */
+#define TURN_LOOKED_AT_NS 2000000000ULL
+#define TURN_PATIENCE_NS 5000000000ULL
+/* Of HTTP/2 under TLS, what is no request: SETTINGS acknowledged, WINDOW_UPDATE, PING. */
+#define HTTP2_CONTROL_BYTES 48
+
+/*
+ * Is nothing owed for what was read? A request that the server works on for a minute is in flight. Only where
+ * its thread waits for more from this very client, and did not so while it answered earlier, it is done.
+ */
+static __always_inline bool owes_nothing(struct sock *sk, const struct socket_state *st,
+					 const struct tcp_sock *tp)
+{
+	if (tp && (FIELD(tp, rcv_nxt) != FIELD(tp, copied_seq) || is_being_answered(st, tp)))
+		return false;
+	if (st->many && st->turn_bytes <= HTTP2_CONTROL_BYTES)
+		return true;
+	return st->alternates && is_waited_for(sk);
+}
+
+static __always_inline void sweep_turn(struct sock *sk, struct socket_state *st, u64 now)
+{
+	u64 seen = LEFT_SEEN | st->turn, age = elapsed(st->last_read, now);
+	struct socket_shard *shared;
+
+	if (st->role != TACHO_ROLE_SERVER || !is_open(st) || is_counted_late(st) || age < TURN_LOOKED_AT_NS ||
+	    st->left_waiting == (LEFT_FORGOTTEN | st->turn))
+		return;
+	if (!owes_nothing(sk, st, tcp_sock_of(sk))) {
+		replace(&st->left_waiting, seen, 0);
+		return;
+	}
+	if (st->left_waiting != seen) {
+		*(volatile u64 *)&st->left_waiting = seen;
+		return;
+	}
+	shared = age < TURN_PATIENCE_NS ? NULL : get_shared_shard(&st->target);
+	if (!shared || !replace(&st->left_waiting, seen, LEFT_FORGOTTEN | st->turn))
+		return;
+	add_atomic(&shared->oneway, 1);
+	add_atomic(&shared->dismissed, 1);
+}
+
 /* A connection that ended counts as ended, whichever hook was kept from us. */
 static __always_inline void sweep_socket(struct sock *sk, struct socket_state *st)
 {
+	sweep_turn(sk, st, bpf_ktime_get_ns());
 	if ((st->counted || is_open(st)) && (is_tcp(sk) || is_mptcp(sk)) &&
 	    FIELD(sk, __sk_common.skc_state) == TCP_CLOSE)
 		count_closed(st, sk);

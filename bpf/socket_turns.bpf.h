@@ -11,6 +11,8 @@
 #include "socket_pipelining.bpf.h"
 #include "socket_replication.bpf.h"
 #include "socket_state.bpf.h"
+#include "socket_streams.bpf.h"
+#include "socket_waiters.bpf.h"
 
 static __always_inline u32 role_index(const struct socket_state *st)
 {
@@ -25,12 +27,31 @@ static __always_inline bool has_connections(const struct socket_state *st)
 /* Turns that are counted only when they are answered, since they may turn out to be none or never end. */
 static __always_inline bool is_counted_late(const struct socket_state *st)
 {
-	return st->close_unseen || st->tls > TLS_CONNECTED;
+	return st->close_unseen || st->tls > TLS_CONNECTED || st->counted_late;
 }
+
+/* After so many messages without a reply in a row the next one will have none either. */
+#define ONE_WAY_RUN 3
 
 static __always_inline bool is_open(const struct socket_state *st)
 {
 	return st->turn != st->ended;
+}
+
+/*
+ * A turn that stays open for seconds may be none (socket_sweep.bpf.h): the sweep leaves a mark at it, and at
+ * its next visit takes it from what is in flight, if the mark still stands. Whoever goes on with the turn
+ * takes the mark away: only one of the two finds it.
+ */
+#define LEFT_SEEN (1ULL << 32)
+#define LEFT_FORGOTTEN (2ULL << 32)
+
+/* @return whether the open turn was taken from what is in flight */
+static __always_inline bool was_forgotten(struct socket_state *st)
+{
+	if (!*(volatile u64 *)&st->left_waiting)
+		return false;
+	return exchange(&st->left_waiting, 0) == (LEFT_FORGOTTEN | st->turn);
 }
 
 static __always_inline void count_opened(struct socket_state *st)
@@ -73,7 +94,7 @@ static __always_inline void count_end(struct socket_state *st, struct sock *sk, 
 	if (shared) {
 		if (st->tls != TLS_HELD)
 			finish_reply(st, shared, true);
-		if (open && !is_counted_late(st))
+		if (open && !is_counted_late(st) && !was_forgotten(st))
 			add_atomic(&shared->unanswered, 1);
 		http2_closed(st, sk, shared);
 		if (st->counted)
@@ -140,6 +161,7 @@ static __always_inline void open_turn(struct socket_state *st, struct socket_sha
 	st->turn_bytes = 0;
 	st->write_seq = tp ? FIELD(tp, write_seq) : 0;
 	st->busy = tp ? busy_before(tp) : 0;
+	st->counted_late = st->oneway_run >= ONE_WAY_RUN || is_streaming(st);
 	begin_handshake_turn(st, bytes);
 	st->turn++;
 	sample_turn(st, shard, bytes);
@@ -157,6 +179,16 @@ static __always_inline void open_turn(struct socket_state *st, struct socket_sha
  */
 #define ONE_WAY_PAUSE_NS 500000000ULL
 
+/* Nothing will answer the open turn. */
+static __always_inline void count_one_way(struct socket_state *st, struct socket_shard *shard)
+{
+	if (st->tls > TLS_CONNECTED || was_forgotten(st))
+		return;
+	add(&shard->oneway, 1);
+	if (!is_counted_late(st))
+		add(&shard->dismissed, 1);
+}
+
 /*
  * More was read in an open turn: does another one begin with it? One does where the reply to the open one is
  * being sent, by another thread, whose hook is still to run. Then that turn is kept for that hook. And one
@@ -169,6 +201,8 @@ static __always_inline bool begins_another(struct socket_state *st, struct socke
 	if (is_being_answered(st, tp)) {
 		if (st->late_read || is_counted_late(st))
 			return false;
+		if (was_forgotten(st))
+			add(&shard->opened, 1);
 		st->late_turn = st->turn;
 		st->late_arrival = st->turn_arrival;
 		st->late_read = last_read;
@@ -182,11 +216,9 @@ static __always_inline bool begins_another(struct socket_state *st, struct socke
 	}
 	if (elapsed(last_read, arrival) < ONE_WAY_PAUSE_NS)
 		return false;
-	if (st->tls <= TLS_CONNECTED) {
-		add(&shard->oneway, 1);
-		if (!is_counted_late(st))
-			add(&shard->dismissed, 1);
-	}
+	count_one_way(st, shard);
+	if (st->oneway_run < ONE_WAY_RUN)
+		st->oneway_run++;
 	return true;
 }
 
@@ -248,14 +280,17 @@ static __always_inline void observe_late_turn(struct socket_state *st, struct so
 static __always_inline void server_sent(struct socket_state *st, struct socket_shard *shard, struct sock *sk,
 					const struct tcp_sock *tp, u64 now, u32 bytes)
 {
+	u64 last_send = st->last_send, first;
 	u32 turn = st->turn;
-	u64 first;
 
 	st->last_send = now;
 	if (st->tls == TLS_HELLO)
 		watch_protocol(st, bytes);
-	if (turn == st->ended)
+	if (turn == st->ended) {
+		if (last_send && elapsed(last_send, now) > PUSH_PAUSE_NS)
+			note_push(st, now - last_send);
 		return;
+	}
 	if (is_late_send(st, sk, tp, bytes)) {
 		observe_late_turn(st, shard, 0, now);
 		return;
@@ -264,6 +299,18 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	st->ended = turn;
 	if (st->late_read)
 		observe_late_turn(st, shard, turn, now);
+	if (answers_nothing(st, last_send, now)) {
+		count_one_way(st, shard);
+		note_push(st, elapsed(last_send, now));
+		return;
+	}
+	if (is_sampled(st))
+		st->alternates = !is_waited_for(sk);
+	if (was_forgotten(st)) {
+		add(&shard->opened, 1);
+		st->alternates = false;
+	}
+	st->oneway_run = 0;
 	if (is_counted_late(st)) {
 		bool handshake = in_handshake(st);
 

@@ -73,6 +73,14 @@ static __always_inline void set_once(u64 *place, u64 value)
 	*(volatile u64 *)place = value;
 }
 
+static __always_inline bool replace(u64 *place, u64 old, u64 value)
+{
+	if (*(volatile u64 *)place != old)
+		return false;
+	*(volatile u64 *)place = value;
+	return true;
+}
+
 /* Whether the kernel knows its own types: what helpers return is typed. Set before loading. */
 const volatile __u32 kernel_types = 1;
 
@@ -159,6 +167,12 @@ static __always_inline void set_bits(u64 *place, u64 bits)
 static __always_inline void set_once(u64 *place, u64 value)
 {
 	__sync_val_compare_and_swap(place, 0, value);
+}
+
+/* @return whether it was `old` */
+static __always_inline bool replace(u64 *place, u64 old, u64 value)
+{
+	return __sync_val_compare_and_swap(place, old, value) == old;
 }
 
 static __always_inline struct task_struct *current_task(void)

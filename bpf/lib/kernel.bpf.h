@@ -60,6 +60,36 @@ struct socket;
 struct sk_buff;
 struct file;
 
+struct list_head {
+	struct list_head *next;
+};
+
+struct wait_queue_head {
+	struct list_head head;
+};
+
+struct wait_queue_entry {
+	void *private;
+	struct list_head entry;
+};
+
+struct socket_wq {
+	struct wait_queue_head wait;
+};
+
+struct poll_table_page;
+
+struct poll_wqueues {
+	struct poll_table_page *table;
+	int inline_index;
+};
+
+struct poll_table_entry {
+	unsigned int key;
+	struct wait_queue_entry wait;
+	struct wait_queue_head *wait_address;
+};
+
 struct sk_buff_head {
 	struct sk_buff *next;
 	struct sk_buff *prev;
@@ -90,6 +120,7 @@ struct sock {
 	u16 sk_type;
 	u16 sk_protocol;
 	struct socket *sk_socket;
+	struct socket_wq *sk_wq;
 };
 
 struct socket {
@@ -113,10 +144,12 @@ struct tcp_sock {
 	u32 rcv_nxt;
 	u32 write_seq;
 	u32 snd_nxt;
+	u32 snd_una;
 	u64 tcp_clock_cache;
 	u32 chrono_start;
 	u32 chrono_stat[3];
 	u8 chrono_type : 2;
+	u8 syn_data : 1;
 	bool is_mptcp; /* only with CONFIG_MPTCP */
 };
 
@@ -214,10 +247,6 @@ struct kernfs_node {
 struct cgroup_root {
 	int hierarchy_id;
 	unsigned int subsys_mask;
-};
-
-struct list_head {
-	struct list_head *next;
 };
 
 struct cgroup_subsys_state {
@@ -353,6 +382,7 @@ enum {
 	SOL_UDP = 17,
 	UDP_SEGMENT = 103,
 	ETH_P_IP = 0x0800,
+	POLLIN = 1,
 	IPPROTO_TCP = 6,
 	IPPROTO_UDP = 17,
 	IPPROTO_MPTCP = 262,

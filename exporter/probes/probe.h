@@ -42,6 +42,8 @@ struct ConditionCounters {
     std::uint64_t one_way = 0;           ///< messages without a reply
     std::uint64_t calls = 0;             ///< to dependencies
     std::uint64_t calls_overlapped = 0;  ///< of these, begun while another one was open
+    std::uint64_t calls_sampled = 0;     ///< on streams, looked at for several at a time
+    std::uint64_t calls_repeated = 0;    ///< of these, with more than one
   };
   struct Polls {
     std::uint64_t calls = 0;

@@ -136,6 +136,8 @@ class SocketProbe final : public Probe {
       counters.overlapped += load(shard.overlapped_turns);
       counters.one_way += load(shard.oneway);
       counters.calls_overlapped += load(shard.calls_overlapped);
+      counters.calls_sampled += load(shard.sampled_calls);
+      counters.calls_repeated += load(shard.repeated_calls);
       counters.sampled += load(shard.sampled_turns);
       counters.repeated += load(shard.repeated_turns);
     });

@@ -45,6 +45,11 @@ bool is_multiplexed(const Turns& from, const Turns& to) {
          share_above(to.repeated - from.repeated, to.sampled - from.sampled, kMultiplexedShare);
 }
 
+bool calls_are_multiplexed(const Turns& from, const Turns& to) {
+  return share_above(to.calls_overlapped - from.calls_overlapped, to.calls - from.calls, kMultiplexedShare) ||
+         share_above(to.calls_repeated - from.calls_repeated, to.calls_sampled - from.calls_sampled, kMultiplexedShare);
+}
+
 }  // namespace
 
 std::span<const metrics::Family> condition_families() {
@@ -104,8 +109,7 @@ Conditions ConditionWatch::evaluate(bool few_samples) const {
     set(Condition::multiplexed, is_multiplexed(turns_before, *turns));
     const std::uint64_t one_way = turns->one_way - turns_before.one_way;
     set(Condition::one_way, share_above(one_way, turns->requests - turns_before.requests + one_way, kOneWayShare));
-    set(Condition::multiplexed_calls, share_above(turns->calls_overlapped - turns_before.calls_overlapped,
-                                                  turns->calls - turns_before.calls, kMultiplexedShare));
+    set(Condition::multiplexed_calls, calls_are_multiplexed(turns_before, *turns));
   }
   if (polls) {
     set(Condition::busy_polling,

@@ -63,6 +63,7 @@ void TargetMaps::set_process_rules(bool on) {
 
 void TargetMaps::set_target(target_ref target, const TargetSettings& wanted) {
   auto& settings = settings_.at<target_settings>(target.index);
+  const target_settings before = settings;
   const std::size_t count = std::min<std::size_t>(wanted.ports.size(), TACHO_PORTS_PER_TARGET);
   std::copy_n(wanted.ports.begin(), count, settings.ports);
   settings.ports_count = static_cast<__u32>(count);
@@ -78,6 +79,11 @@ void TargetMaps::set_target(target_ref target, const TargetSettings& wanted) {
       break;
   }
   store(settings.epoch, target.epoch);
+  const bool same = before.http2 == settings.http2 && before.ports_count == settings.ports_count &&
+                    std::equal(settings.ports, settings.ports + count, before.ports);
+  if (before.epoch == target.epoch && !same) {
+    publish();
+  }
 }
 
 void TargetMaps::forget_process(std::uint32_t tgid) {

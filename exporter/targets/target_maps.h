@@ -28,7 +28,7 @@ class TargetMaps {
   void set_self_top(std::uint64_t cgroup);
   void set_watch_executions(bool on);
 
-  /// Before an index is used, and when its settings change.
+  /// Before an index is used, and when its settings change: sockets follow with their next operation.
   void set_target(target_ref target, const TargetSettings& wanted);
 
   struct Assigned {

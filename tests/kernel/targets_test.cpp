@@ -4,13 +4,18 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "config/load.h"
 #include "kernel/support/running.h"
 #include "kernel/support/server.h"
+#include "kernel/support/wire.h"
 
+using tacho::UniqueFd;
 using namespace tacho::kernel_test;
 using namespace std::chrono_literals;
 
@@ -167,6 +172,66 @@ TEST_CASE("a target with ports counts the servers on these and nothing of other 
   wanted.finish();
   unwanted.finish();
   late.finish();
+}
+
+TEST_CASE("other ports are counted after a reload, on open connections, too") {
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  const auto file = std::filesystem::temp_directory_path() / (unique_name() + ".yaml");
+  const auto name_port = [&](std::uint16_t port) {
+    std::ofstream(file) << "targets:\n  - {name: t, cgroup: \"" << cgroup.path() << "\", ports: [" << port << "]}\n";
+  };
+  const auto serve_all = [](const UniqueFd& listener, Line& parent) {
+    parent.tell(port_of(listener));
+    const UniqueFd connection = accept_from(listener);
+    while (const auto count = parent.hear()) {
+      serve(connection, static_cast<int>(count), 10, 20);
+      parent.tell();
+    }
+  };
+  Child first(cgroup.directory(), [&](Line& parent) { serve_all(listen_tcp(), parent); });
+  const auto first_port = static_cast<std::uint16_t>(first.hear());
+  Child second(cgroup.directory(), [&](Line& parent) { serve_all(listen_tcp(), parent); });
+  const auto second_port = static_cast<std::uint16_t>(second.hear());
+  name_port(first_port);
+  Running tacho(tacho::config::load_file(file).config, file);
+  const UniqueFd first_client = connect_tcp(first_port);
+  const UniqueFd second_client = connect_tcp(second_port);
+  const auto ask_both = [&](int count) {
+    first.tell(static_cast<std::uint64_t>(count));
+    ask(first_client, count, 10, 20);
+    (void)first.hear();
+    second.tell(static_cast<std::uint64_t>(2 * count));
+    ask(second_client, 2 * count, 10, 20);
+    (void)second.hear();
+  };
+  const Labels target{{"target", "t"}};
+  const auto connections = [&] {
+    return tacho.page().value("tacho_connections_active", {{"target", "t"}, {"role", "server"}});
+  };
+  ask_both(kRequests);
+  CHECK(requests(tacho.page(), target) == kRequests);
+  CHECK(connections() == 1);
+  const auto reload = [&] {
+    REQUIRE(tacho.app().reload());
+    // A plan that follows another one at once comes a moment later.
+    const auto enough = std::chrono::steady_clock::now() + 500ms;
+    REQUIRE(tacho.wait_for([&] { return std::chrono::steady_clock::now() > enough; }));
+  };
+  name_port(second_port);
+  reload();
+  ask_both(kRequests);
+  CHECK(requests(tacho.page(), target) == kRequests + 2 * kRequests);
+  CHECK(connections() == 1);
+  name_port(first_port);
+  reload();
+  ask_both(kRequests);
+  CHECK(requests(tacho.page(), target) == 2 * kRequests + 2 * kRequests);
+  CHECK(tacho.page().value("tacho_requests_unanswered_total", target) == 0);
+  for (Child* child : {&first, &second}) {
+    child->tell(0);
+    child->finish();
+  }
+  std::filesystem::remove(file);
 }
 
 TEST_CASE("processes that move from one target to another are counted where they are") {

@@ -112,6 +112,8 @@ TEST_CASE("any lost event is told while it is in the window") {
 TEST_CASE("calls that overlap are told above one in ten") {
   CHECK(after(counters({.calls = 100, .calls_overlapped = 10})).empty());
   CHECK(after(counters({.calls = 100, .calls_overlapped = 11})) == Names{"multiplexed_calls"});
+  CHECK(after(counters({.calls = 1'000, .calls_sampled = 100, .calls_repeated = 10})).empty());
+  CHECK(after(counters({.calls = 1'000, .calls_sampled = 100, .calls_repeated = 11})) == Names{"multiplexed_calls"});
 }
 
 TEST_CASE("events that the kernel kept from the programs are told above a thousandth of all requests") {

@@ -1,0 +1,148 @@
+// Calls of clients that do not wait for an answer before they send the next one.
+
+#include <sys/socket.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "kernel/support/child.h"
+#include "kernel/support/running.h"
+#include "kernel/support/wire.h"
+
+using tacho::UniqueFd;
+using namespace tacho::kernel_test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr int kRounds = 23;
+
+/// Reads as much as one client sends before it reads, and answers that in one send.
+struct Dialogue {
+  std::size_t asked;
+  std::size_t answered;
+  int answers = 1;  ///< a round
+};
+
+void send_text(const UniqueFd& socket, std::string_view text) {
+  must(::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size()), "send");
+}
+
+/// A client in a cgroup of its own has so many rounds with a server that nobody watches.
+/// @param judge is called when all is done and sampled, before the client goes
+void converse(const Dialogue& dialogue, const std::function<void(const UniqueFd&)>& round,
+              const std::function<void(const Watched&)>& judge) {
+  const Watched where;
+  const UniqueFd listener = listen_tcp();
+  Child client(where.directory(), [&, port = port_of(listener)](Line& parent) {
+    const UniqueFd socket = connect_tcp(port);
+    for (int i = 0; i < kRounds; ++i) {
+      round(socket);
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  serve(accept_from(listener), kRounds * dialogue.answers, dialogue.asked, dialogue.answered);
+  (void)client.hear();
+  // Then the sampler has seen all of it.
+  const double sends = where.sends();
+  REQUIRE(shared().wait_for([&] { return where.value("tacho_observed_rps") > 0 && where.sends() == sends; }));
+  judge(where);
+  client.tell();
+  client.finish();
+}
+
+double told(const Watched& where) {
+  return where.value("tacho_target_condition", {{"condition", "multiplexed_calls"}});
+}
+
+void wait_until_told(const Watched& where) {
+  CHECK(shared().wait_for([&] { return told(where) == 1; }));
+}
+
+void check_untold(const Watched& where) {
+  CHECK(where.value("tacho_dependency_calls_total") == kRounds);
+  CHECK(told(where) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("a client that sends several calls before it reads has its calls told to be too few") {
+  constexpr std::string_view kCall = "*2\r\n$3\r\nGET\r\n$1\r\na\r\n";
+  const bool together = GENERATE(false, true);
+  CAPTURE(together);
+  converse(
+      {.asked = 3 * kCall.size(), .answered = 30},
+      [&](const UniqueFd& socket) {
+        if (together) {
+          send_text(socket, std::string(kCall) + std::string(kCall) + std::string(kCall));
+        } else {
+          for (int i = 0; i < 3; ++i) {
+            send_text(socket, kCall);
+          }
+        }
+        receive_once(socket, 30);
+      },
+      wait_until_told);
+}
+
+TEST_CASE("a client that sends while an answer waits unread has its calls told to be too few, whatever it says") {
+  // Bytes that all look alike, as encrypted ones do to us: only the times tell.
+  const std::string call(100, 'x');
+  const auto send_and_let_answer_wait = [&call](const UniqueFd& socket) {
+    send_text(socket, call);
+    char byte = 0;
+    must(::recv(socket.get(), &byte, 1, MSG_PEEK) == 1, "peek");
+    std::this_thread::sleep_for(5ms);
+  };
+  converse(
+      {.asked = 100, .answered = 50},
+      [&](const UniqueFd& socket) {
+        send_and_let_answer_wait(socket);
+        receive_once(socket, 50);
+      },
+      check_untold);
+  converse(
+      {.asked = 100, .answered = 50, .answers = 2},
+      [&](const UniqueFd& socket) {
+        send_and_let_answer_wait(socket);
+        send_text(socket, call);
+        receive_once(socket, 100);
+      },
+      wait_until_told);
+}
+
+TEST_CASE("a call that is sent in pieces is one, and its answer may come in pieces, too") {
+  const std::string head = "POST /a HTTP/1.1\r\nContent-Length: 7\r\n\r\n";
+  converse(
+      {.asked = head.size() + 7, .answered = 30},
+      [&](const UniqueFd& socket) {
+        send_text(socket, head);
+        send_text(socket, "a=b&c=d");
+        receive_once(socket, 10);
+        receive_once(socket, 20);
+      },
+      check_untold);
+}
+
+TEST_CASE("calls over HTTP/2 are told by its preface, however few there are at a time") {
+  constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+  bool first = true;
+  converse(
+      {.asked = 31, .answered = 30},
+      [&](const UniqueFd& socket) {
+        std::string text(31, first ? '\0' : 'x');
+        if (first) {
+          text.replace(0, kPreface.size(), kPreface);
+        }
+        first = false;
+        send_text(socket, text);
+        receive_once(socket, 30);
+      },
+      wait_until_told);
+}

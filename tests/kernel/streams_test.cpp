@@ -1,0 +1,109 @@
+// Servers that send unasked: what their clients say in between is no request, what they ask is.
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <thread>
+
+#include "kernel/support/child.h"
+#include "kernel/support/running.h"
+#include "kernel/support/server.h"
+#include "kernel/support/wire.h"
+
+using tacho::UniqueFd;
+using namespace tacho::kernel_test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto kGap = 20ms;
+constexpr std::size_t kPiece = 100;
+
+/// So many pieces of a stream, each after a pause.
+void push(const UniqueFd& connection, int pieces) {
+  for (int i = 0; i < pieces; ++i) {
+    std::this_thread::sleep_for(kGap);
+    send_once(connection, kPiece);
+  }
+}
+
+/// Somewhere between two pieces the client says something, as it is told to; the stream goes on all the same.
+void take_word(const UniqueFd& connection, const Line& parent, std::size_t size) {
+  std::this_thread::sleep_for(kGap / 2);
+  parent.tell();
+  receive_once(connection, size);
+}
+
+void leave(Child& server) {
+  server.tell();
+  (void)server.hear();
+  server.tell();
+  server.finish();
+}
+
+}  // namespace
+
+TEST_CASE("acknowledgements within a stream are messages, once it is known for one; what is answered at once counts") {
+  constexpr int kFirst = 24;
+  constexpr int kWords = 12;
+  constexpr int kQuestions = 3;
+  constexpr int kUntilKnown = 3;  // words that are taken for requests
+  constexpr std::size_t kWord = 40;
+  const Watched where;
+  Child server = server_that(where.directory(), [](const UniqueFd& connection, Line& parent) {
+    serve(connection, 1, 70, 10);
+    push(connection, kFirst);
+    for (int i = 0; i < kWords; ++i) {
+      take_word(connection, parent, kWord);
+      std::this_thread::sleep_for(kGap / 2);
+      send_once(connection, kPiece);
+      push(connection, 2);
+    }
+    for (int i = 0; i < kQuestions; ++i) {
+      take_word(connection, parent, 14);
+      send_once(connection, 7);
+      push(connection, 2);
+    }
+  });
+  const UniqueFd client = connect_to(server);
+  ask(client, 1, 70, 10);
+  for (int i = 0; i < kWords + kQuestions; ++i) {
+    (void)server.hear();
+    send_once(client, i < kWords ? kWord : 14);
+  }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == 1 + kUntilKnown + kQuestions);
+  CHECK(where.value("tacho_oneway_messages_total") == kWords - kUntilKnown);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  CHECK(where.value("tacho_requests_unanswered_total") == 0);
+  CHECK(where.observations("tacho_request_duration_seconds") == 1 + kUntilKnown + kQuestions);
+  leave(server);
+}
+
+TEST_CASE("requests whose replies are streams are requests, however alike the times are") {
+  constexpr int kRequests = 7;
+  constexpr int kPieces = 8;
+  // A request right behind the last piece; a long one that comes later, and waits as long as pieces do.
+  const bool later = GENERATE(false, true);
+  CAPTURE(later);
+  const std::size_t size = later ? 100 : 40;
+  const Watched where;
+  Child server = server_that(where.directory(), [size](const UniqueFd& connection, Line&) {
+    for (int i = 0; i < kRequests; ++i) {
+      receive_once(connection, size);
+      push(connection, kPieces);
+    }
+  });
+  const UniqueFd client = connect_to(server);
+  for (int i = 0; i < kRequests; ++i) {
+    if (later) {
+      std::this_thread::sleep_for(kGap);
+    }
+    send_once(client, size);
+    receive_once(client, kPieces * kPiece);
+  }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == kRequests);
+  CHECK(where.value("tacho_oneway_messages_total") == 0);
+  CHECK(where.sum("tacho_request_duration_seconds") >= kRequests * 0.02 * 0.99);
+  leave(server);
+}
