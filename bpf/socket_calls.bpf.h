@@ -25,15 +25,45 @@ static __always_inline bool has_sent(const struct socket_state *st, struct sock 
 	return beyond && !(beyond == 1 && FIELD(sk, sk_shutdown) & SEND_SHUTDOWN);
 }
 
+/*
+ * Is what a client sends a goodbye? That shows in what is sent: what comes back may be more than the peer's
+ * goodbye (session tickets that nobody has read, the rest of a reply).
+ */
+static __always_inline void begin_goodbye(struct socket_state *st, u32 bytes)
+{
+	u32 kind;
+
+	if (speaks_tls(st))
+		st->tls = TLS_CONNECTED;
+	else if (st->tls != TLS_HELLO)
+		return;
+	if (bytes > CLOSE_NOTIFY_BYTES)
+		return;
+	kind = short_turn(bytes);
+	if (kind == TLS_ALERT)
+		st->tls = TLS_ALERT;
+	else if ((kind == TLS_SHORT || kind == TLS_NONE) && bytes <= CLOSE_NOTIFY_TLS13)
+		st->tls = TLS_SHORT;
+}
+
+/* Something came back: does it answer a goodbye, which is no call? Under TLS 1.3 that is known later. */
+static __always_inline bool answers_goodbye(struct socket_state *st, u64 back)
+{
+	if (st->tls == TLS_SHORT) {
+		st->tls = TLS_HELD;
+		st->first_reply = back;
+		return true;
+	}
+	return st->tls == TLS_ALERT;
+}
+
 static __always_inline void client_sent(struct socket_state *st, struct sock *sk, const struct tcp_sock *tp,
 					u64 now, u32 bytes)
 {
-	if (st->tls == TLS_HELD) {
-		st->tls = TLS_CONNECTED;
+	if (st->tls == TLS_HELD)
 		observe_call(st, st->first_reply);
-	}
+	begin_goodbye(st, bytes);
 	st->last_send = now;
-	st->turn_bytes = bytes;
 	if (st->call_open)
 		sample_open_call(st, now);
 	else
@@ -41,23 +71,6 @@ static __always_inline void client_sent(struct socket_state *st, struct sock *sk
 	/* Another thread may have read the answer before this hook of the send has run. */
 	if (!tp || has_sent(st, sk, tp))
 		st->call_open = true;
-}
-
-/* What came back to a client as short as a goodbye: is it one, which answers no call? */
-static __always_inline bool answers_goodbye(struct socket_state *st, u64 back, u32 bytes)
-{
-	if (!speaks_tls(st) || st->turn_bytes > CLOSE_NOTIFY_BYTES || bytes > CLOSE_NOTIFY_BYTES)
-		return false;
-	switch (short_turn(bytes)) {
-	case TLS_ALERT:
-		return true;
-	case TLS_SHORT:
-		st->tls = TLS_HELD;
-		st->first_reply = back;
-		return true;
-	default:
-		return false;
-	}
 }
 
 static __always_inline void client_received(struct socket_state *st, struct socket_shard *shard,
@@ -79,7 +92,7 @@ static __always_inline void client_received(struct socket_state *st, struct sock
 		watch_protocol(st, bytes);
 		return;
 	}
-	if (st->role == TACHO_ROLE_CLIENT && answers_goodbye(st, back, bytes))
+	if (st->role == TACHO_ROLE_CLIENT && answers_goodbye(st, back))
 		return;
 	observe_call(st, back);
 	count_multiplexed_call(st, shard);

@@ -131,6 +131,7 @@ void Model::send(Connection& c, bool by_server, const Step& step, const Report& 
   if (by_server) {
     use_by_server(c);
   }
+  c.greets = by_server ? c.greets && step.content != Content::keys : c.greets || step.content == Content::hello;
   count_operation(self, true, step, report.bytes);
   if (!by_server) {
     c.call = report.when;

@@ -114,6 +114,7 @@ class Model {
     std::optional<Turn> turn;
     std::optional<kernel_test::Moment> call;  ///< its last send
     Content asked = Content::text;            ///< what that was
+    bool greets = false;                      ///< a ClientHello was sent that no ServerHello answers yet
     [[nodiscard]] bool is_tcp() const { return kind != How::local; }
   };
 

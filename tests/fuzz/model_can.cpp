@@ -46,7 +46,9 @@ bool Model::can(const Step& step) const {
       return !(c.reader && (step.how == How::several || step.how == How::more || step.how == How::sendfile)) &&
              c.client.can_send() && step.bytes > 1 && is_one_of(step.how, kSends) && reaches(c.server);
     case Act::server_send:
-      return served && c.server.can_send() && step.bytes > 1 && is_one_of(step.how, kSends) && reaches(c.client);
+      // Nobody answers a ClientHello with data of the application.
+      return served && c.server.can_send() && step.bytes > 1 && is_one_of(step.how, kSends) && reaches(c.client) &&
+             !(c.greets && step.content != Content::keys);
     case Act::client_read:
       return c.client.open && step.bytes > 1 && c.client.unread() > 0 && is_one_of(step.how, kReads);
     case Act::server_read:

@@ -275,6 +275,9 @@ TEST_CASE("the goodbye of a client that is answered by one is no call") {
       {{{kHello, kHello}, {kRequest, answer}, {kShort, kShort}}, 1},                    // TLS 1.3
       {{{kHello, kHello}, {kRequest, answer}, {kAlert, kAlert}}, 1},                    // TLS 1.2
       {{{kHello, kHello}, {kShort, kShort}, {kShort, kShort}, {kRequest, answer}}, 3},  // short calls
+      {{{kHello, kHello}, {kShort, answer + kShort}}, 0},                               // tickets were not read yet
+      {{{kHello, kHello}, {kRequest, answer}, {kAlert, answer + kAlert}}, 1},           // the rest of a reply
+      {{{kHello, kHello}, {kShort, answer}, {kRequest, answer}}, 2},                    // a short call, a long answer
   };
   for (const auto& [flights, calls] : cases) {
     const Watched where;
