@@ -40,7 +40,7 @@ static __always_inline struct poll_state *bind_thread(struct task_struct *task,
 						      const struct target_rules *rules, u64 cgroup, u32 tgid)
 {
 	struct target_ref *found = find_target(rules, cgroup, tgid);
-	struct poll_state *st = state_of(task);
+	struct poll_state *st = state_of(task), first = {};
 	struct poll_shard *shared;
 	struct target_ref target;
 
@@ -53,7 +53,7 @@ static __always_inline struct poll_state *bind_thread(struct task_struct *task,
 	}
 	target = *found;
 	if (!st)
-		st = new_state(task);
+		st = new_state(task, &first);
 	if (!st) {
 		count_loss(TACHO_LOST_TASK_STATE);
 		return NULL;

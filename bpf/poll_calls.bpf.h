@@ -3,30 +3,7 @@
 #pragma once
 
 #include "lib/kernel.bpf.h"
-
-/* Numbers of the system calls; where the architecture lacks one, a number that no call can have. */
-#if defined(__TARGET_ARCH_x86)
-enum {
-	NR_POLL = 7,
-	NR_SELECT = 23,
-	NR_EPOLL_WAIT = 232,
-	NR_PSELECT6 = 270,
-	NR_PPOLL = 271,
-	NR_EPOLL_PWAIT = 281
-};
-#elif defined(__TARGET_ARCH_arm64)
-enum {
-	NR_POLL = -1001,
-	NR_SELECT = -1002,
-	NR_EPOLL_WAIT = -1003,
-	NR_PSELECT6 = 72,
-	NR_PPOLL = 73,
-	NR_EPOLL_PWAIT = 22
-};
-#else
-#error "unknown architecture"
-#endif
-enum { NR_EPOLL_PWAIT2 = 441 };
+#include "lib/system_calls.bpf.h"
 
 /* The timeout of a call: an int of milliseconds in a register, or a pointer to a structure of two longs. */
 static __always_inline bool is_zero_pair(const void *user)

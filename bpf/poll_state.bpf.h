@@ -5,6 +5,7 @@
 #include "lib/accumulate.bpf.h"
 #include "lib/basic.bpf.h"
 #include "lib/targets.bpf.h"
+#include "lib/task_state.bpf.h"
 #include "poll.h"
 
 struct poll_state {
@@ -18,74 +19,12 @@ struct poll_state {
 	bool counted; /* in poll_shard.threads of `target` */
 };
 
-#ifdef TACHO_BASIC
-/* By thread. Storage of tasks: Linux 5.11. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 32768);
-	__type(key, u32);
-	__type(value, struct poll_state);
-} poll_states SEC(".maps");
-
-static __always_inline struct poll_state *state_of(struct task_struct *task)
-{
-	u32 key = FIELD(task, pid);
-
-	return bpf_map_lookup_elem(&poll_states, &key);
-}
-
-static __always_inline struct poll_state *new_state(struct task_struct *task)
-{
-	struct poll_state none = {};
-	u32 key = FIELD(task, pid);
-
-	bpf_map_update_elem(&poll_states, &key, &none, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&poll_states, &key);
-}
-
-static __always_inline void drop_state(struct task_struct *task)
-{
-	u32 key = FIELD(task, pid);
-
-	bpf_map_delete_elem(&poll_states, &key);
-}
-#else
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct poll_state);
-} poll_states SEC(".maps");
-
-static __always_inline struct poll_state *state_of(struct task_struct *task)
-{
-	return bpf_task_storage_get(&poll_states, task, NULL, 0);
-}
-
-static __always_inline struct poll_state *new_state(struct task_struct *task)
-{
-	return bpf_task_storage_get(&poll_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-}
-
-static __always_inline void drop_state(struct task_struct *task)
-{
-	bpf_task_storage_delete(&poll_states, task);
-}
-#endif
+TASK_STATES(poll_states, poll_state, BPF_F_NO_PREALLOC)
 
 /* By target index; each an array of struct poll_shard, whose shape is set before loading. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(__u32));
-} poll_blocks SEC(".maps");
+TARGET_BLOCKS(poll_blocks);
 
 static __always_inline struct poll_shard *get_shard(const struct target_ref *target, u32 shard)
 {
-	u32 index = target->index;
-	void *block = bpf_map_lookup_elem(&poll_blocks, &index);
-
-	return block ? bpf_map_lookup_elem(block, &shard) : NULL;
+	return find_in_block(&poll_blocks, target, shard);
 }

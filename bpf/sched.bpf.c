@@ -62,7 +62,8 @@ static __always_inline void switch_out(struct sched_state *st, struct task_struc
 	begin_state(st, sums, shard);
 	mark_change(&sums->end);
 out:
-	if (bits & TASK_DEAD)
+	/* Giving memory back is no work for the scheduler, where it goes with the task. */
+	if ((bits & TASK_DEAD) && !STATE_GOES_WITH_TASK)
 		drop_state(task);
 }
 

@@ -5,6 +5,7 @@
 #include "lib/accumulate.bpf.h"
 #include "lib/basic.bpf.h"
 #include "lib/targets.bpf.h"
+#include "lib/task_state.bpf.h"
 #include "sched.h"
 
 #define NO_STATE TACHO_THREAD_STATES
@@ -21,37 +22,10 @@ struct sched_state {
 	bool watched;	/* it belongs to `target`; else to none */
 };
 
+/* All memory is there from the beginning: these events must not ask for any. */
+TASK_STATES(sched_states, sched_state, 0)
+
 #ifdef TACHO_BASIC
-/* By address of the task. All memory is there from the beginning: these events must not ask for any. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 32768);
-	__type(key, u64);
-	__type(value, struct sched_state);
-} sched_states SEC(".maps");
-
-static __always_inline struct sched_state *state_of(struct task_struct *task)
-{
-	u64 key = (u64)task;
-
-	return bpf_map_lookup_elem(&sched_states, &key);
-}
-
-static __always_inline struct sched_state *new_state(struct task_struct *task, struct sched_state *first)
-{
-	u64 key = (u64)task;
-
-	bpf_map_update_elem(&sched_states, &key, first, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&sched_states, &key);
-}
-
-static __always_inline void drop_state(struct task_struct *task)
-{
-	u64 key = (u64)task;
-
-	bpf_map_delete_elem(&sched_states, &key);
-}
-
 static __always_inline bool surely_stateless(struct task_struct *task)
 {
 	return false;
@@ -62,28 +36,6 @@ static __always_inline u64 cgroup_of_thread(struct task_struct *task)
 	return cgroup_of(task);
 }
 #else
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct sched_state);
-} sched_states SEC(".maps");
-
-static __always_inline struct sched_state *state_of(struct task_struct *task)
-{
-	return bpf_task_storage_get(&sched_states, task, NULL, 0);
-}
-
-static __always_inline struct sched_state *new_state(struct task_struct *task, struct sched_state *first)
-{
-	return bpf_task_storage_get(&sched_states, task, first, BPF_LOCAL_STORAGE_GET_F_CREATE);
-}
-
-/* It goes with the task: giving memory back is no work for the scheduler. */
-static __always_inline void drop_state(struct task_struct *task)
-{
-}
-
 static __always_inline bool surely_stateless(struct task_struct *task)
 {
 	return !task->bpf_storage;
@@ -97,17 +49,9 @@ static __always_inline u64 cgroup_of_thread(struct task_struct *task)
 #endif
 
 /* By target index; each an array of struct sched_shard, whose shape is set before loading. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(__u32));
-} sched_blocks SEC(".maps");
+TARGET_BLOCKS(sched_blocks);
 
 static __always_inline struct sched_shard *get_shard(const struct target_ref *target, u32 shard)
 {
-	u32 index = target->index;
-	void *block = bpf_map_lookup_elem(&sched_blocks, &index);
-
-	return block ? bpf_map_lookup_elem(block, &shard) : NULL;
+	return find_in_block(&sched_blocks, target, shard);
 }

@@ -3,32 +3,7 @@
 #pragma once
 
 #include "lib/basic.bpf.h"
-
-#if defined(__TARGET_ARCH_x86)
-enum {
-	NR_READ = 0,
-	NR_WRITE = 1,
-	NR_READV = 19,
-	NR_WRITEV = 20,
-	NR_SENDTO = 44,
-	NR_RECVFROM = 45,
-	NR_SENDMSG = 46,
-	NR_RECVMSG = 47,
-	NR_SENDMMSG = 307
-};
-#elif defined(__TARGET_ARCH_arm64)
-enum {
-	NR_READ = 63,
-	NR_WRITE = 64,
-	NR_READV = 65,
-	NR_WRITEV = 66,
-	NR_SENDTO = 206,
-	NR_RECVFROM = 207,
-	NR_SENDMSG = 211,
-	NR_RECVMSG = 212,
-	NR_SENDMMSG = 269
-};
-#endif
+#include "lib/system_calls.bpf.h"
 
 /* Of struct msghdr in user space on 64 bit: a pointer and a padded int come before the vector. */
 #define MSGHDR_IOV 16

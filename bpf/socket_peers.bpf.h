@@ -9,12 +9,7 @@
 const volatile __u32 max_peers = 0;
 
 /* By target index; each an array of max_peers + 1 struct dependency. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(__u32));
-} dependency_blocks SEC(".maps");
+TARGET_BLOCKS(dependency_blocks);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -26,10 +21,7 @@ struct {
 
 static __always_inline struct dependency *get_dependency(const struct target_ref *target, u32 slot)
 {
-	u32 index = target->index;
-	void *block = bpf_map_lookup_elem(&dependency_blocks, &index);
-
-	return block ? bpf_map_lookup_elem(block, &slot) : NULL;
+	return find_in_block(&dependency_blocks, target, slot);
 }
 
 static __always_inline void read_unix_address(struct peer_address *peer, struct sock *sk)

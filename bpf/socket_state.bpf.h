@@ -97,12 +97,7 @@ struct socket_state {
 };
 
 /* By target index; each an array of struct socket_shard, whose shape is set before loading. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(__u32));
-} socket_blocks SEC(".maps");
+TARGET_BLOCKS(socket_blocks);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -123,10 +118,7 @@ struct {
 
 static __always_inline struct socket_shard *get_shard(const struct target_ref *target, u32 shard)
 {
-	u32 index = target->index;
-	void *block = bpf_map_lookup_elem(&socket_blocks, &index);
-
-	return block ? bpf_map_lookup_elem(block, &shard) : NULL;
+	return find_in_block(&socket_blocks, target, shard);
 }
 
 /* From a hook in interrupt context, where no look-up by task tells whether the target still is the same one.

@@ -37,6 +37,23 @@ struct {
 	__type(value, struct target_ref);
 } process_targets SEC(".maps");
 
+/* A probe's numbers: by target index, each an array whose shape is set before loading. */
+#define TARGET_BLOCKS(map)                                                                                   \
+	struct {                                                                                             \
+		__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);                                                    \
+		__uint(max_entries, 1);                                                                      \
+		__uint(key_size, sizeof(__u32));                                                             \
+		__uint(value_size, sizeof(__u32));                                                           \
+	} map SEC(".maps")
+
+static __always_inline void *find_in_block(void *blocks, const struct target_ref *target, u32 slot)
+{
+	u32 index = target->index;
+	void *block = bpf_map_lookup_elem(blocks, &index);
+
+	return block ? bpf_map_lookup_elem(block, &slot) : NULL;
+}
+
 static __always_inline struct target_rules *get_rules(void)
 {
 	__u32 zero = 0;

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What a probe remembers of every thread: in the task's storage, or in a hash by its address
+ * (lib/basic.bpf.h). */
+#pragma once
+
+#include "lib/basic.bpf.h"
+
+/*
+ * The map, and state_of(), new_state() and drop_state() of a thread. `remembered`: a structure; `flags`: of
+ * the hash. Storage of tasks is of Linux 5.11; it goes with the task.
+ */
+#ifdef TACHO_BASIC
+enum { STATE_GOES_WITH_TASK = 0 };
+
+#define TASK_STATES(map, remembered, flags)                                                                  \
+	struct {                                                                                             \
+		__uint(type, BPF_MAP_TYPE_HASH);                                                             \
+		__uint(map_flags, flags);                                                                    \
+		__uint(max_entries, 32768);                                                                  \
+		__type(key, u64);                                                                            \
+		__type(value, struct remembered);                                                            \
+	} map SEC(".maps");                                                                                  \
+                                                                                                             \
+	static __always_inline struct remembered *state_of(struct task_struct *task)                         \
+	{                                                                                                    \
+		u64 key = (u64)task;                                                                         \
+                                                                                                             \
+		return bpf_map_lookup_elem(&map, &key);                                                      \
+	}                                                                                                    \
+                                                                                                             \
+	static __always_inline struct remembered *new_state(struct task_struct *task,                        \
+							    struct remembered *first)                        \
+	{                                                                                                    \
+		u64 key = (u64)task;                                                                         \
+                                                                                                             \
+		bpf_map_update_elem(&map, &key, first, BPF_NOEXIST);                                         \
+		return bpf_map_lookup_elem(&map, &key);                                                      \
+	}                                                                                                    \
+                                                                                                             \
+	static __always_inline void drop_state(struct task_struct *task)                                     \
+	{                                                                                                    \
+		u64 key = (u64)task;                                                                         \
+                                                                                                             \
+		bpf_map_delete_elem(&map, &key);                                                             \
+	}
+#else
+enum { STATE_GOES_WITH_TASK = 1 };
+
+#define TASK_STATES(map, remembered, flags)                                                                  \
+	struct {                                                                                             \
+		__uint(type, BPF_MAP_TYPE_TASK_STORAGE);                                                     \
+		__uint(map_flags, BPF_F_NO_PREALLOC);                                                        \
+		__type(key, int);                                                                            \
+		__type(value, struct remembered);                                                            \
+	} map SEC(".maps");                                                                                  \
+                                                                                                             \
+	static __always_inline struct remembered *state_of(struct task_struct *task)                         \
+	{                                                                                                    \
+		return bpf_task_storage_get(&map, task, NULL, 0);                                            \
+	}                                                                                                    \
+                                                                                                             \
+	static __always_inline struct remembered *new_state(struct task_struct *task,                        \
+							    struct remembered *first)                        \
+	{                                                                                                    \
+		return bpf_task_storage_get(&map, task, first, BPF_LOCAL_STORAGE_GET_F_CREATE);              \
+	}                                                                                                    \
+                                                                                                             \
+	static __always_inline void drop_state(struct task_struct *task)                                     \
+	{                                                                                                    \
+		bpf_task_storage_delete(&map, task);                                                         \
+	}
+#endif
