@@ -38,96 +38,6 @@ const std::string kAlert = record(21, std::string(26, 'a'));
 /// What the client sends until the server answers; the server reads it in these pieces.
 using Flight = std::vector<std::string>;
 
-struct Conversation {
-  std::string name;
-  std::vector<Flight> flights;
-  int handshakes;  ///< of its turns
-};
-
-const std::vector<Conversation>& conversations() {
-  // GnuTLS reads head and body of a record apart; a body is as random as encryption makes it.
-  static const std::string unlucky_body = "\x16\x03"s + std::string(51, 'f');
-  static const std::string unlucky = record(23, unlucky_body);
-  static const std::vector<Conversation> all = {
-      {"TLS 1.3", {{kHello}, {kChangeCipherSpec + kFinished}, {kRequest}, {kRequest}}, 2},
-      {"TLS 1.3, the last flight read in pieces", {{kHello}, {kChangeCipherSpec, kFinished}, {kRequest}}, 2},
-      {"TLS 1.3, the last flight is not answered", {{kHello}, {kChangeCipherSpec, kFinished, kRequest}, {kRequest}}, 1},
-      {"TLS 1.3, a body that looks like a handshake",
-       {{kHello}, {kChangeCipherSpec, unlucky.substr(0, 5), unlucky_body, kRequest}, {kRequest}},
-       1},
-      {"TLS 1.3, another hello is asked for", {{kHello}, {kChangeCipherSpec, kHello}, {kFinished}, {kRequest}}, 3},
-      {"TLS 1.2", {{kHello}, {kHello + kChangeCipherSpec + kFinished}, {kRequest}}, 2},
-      {"TLS 1.2, several records alike in one read",
-       {{kHello}, {kKeyExchange + kChangeCipherSpec + kKeyExchange}, {kRequest}},
-       2},
-      {"a plain exchange before TLS", {{"please"}, {kHello}, {kChangeCipherSpec + kFinished}, {kRequest}}, 2},
-      {"TLS 1.2, a session is resumed", {{kHello}, {kChangeCipherSpec, kFinished12, kRequest}, {kRequest}}, 1},
-      {"no TLS, a length like the beginning of a handshake",
-       {{"please"}, {"\x16\x03\x00\x00\x03"s + std::string(785, 'q')}, {"please"}},
-       0},
-      {"no TLS", {{"\x17\x03\x03"}, {"\x14\x03\x03"}}, 0},
-  };
-  return all;
-}
-
-void answer(const UniqueFd& connection, const Conversation& conversation) {
-  for (const Flight& flight : conversation.flights) {
-    for (const std::string& piece : flight) {
-      receive_once(connection, piece.size());
-    }
-    send_once(connection, 100);
-  }
-}
-
-std::string together(const Flight& flight) {
-  std::string all;
-  for (const std::string& piece : flight) {
-    all += piece;
-  }
-  return all;
-}
-
-}  // namespace
-
-TEST_CASE("the turns of a TLS handshake are no requests, all others are") {
-  for (const Conversation& conversation : conversations()) {
-    CAPTURE(conversation.name);
-    const Watched where;
-    Child server(where.directory(), [&conversation](Line& parent) {
-      const UniqueFd listener = listen_tcp();
-      parent.tell(port_of(listener));
-      for (int i = 0; i < kConnections; ++i) {
-        answer(accept_from(listener), conversation);
-      }
-      parent.tell();
-      (void)parent.hear();
-    });
-    const auto port = static_cast<std::uint16_t>(server.hear());
-    for (int i = 0; i < kConnections; ++i) {
-      const UniqueFd client = connect_tcp(port);
-      for (const Flight& flight : conversation.flights) {
-        const std::string data = together(flight);
-        REQUIRE(::send(client.get(), data.data(), data.size(), 0) == static_cast<ssize_t>(data.size()));
-        receive_once(client, 100);
-      }
-    }
-    (void)server.hear();
-    const int turns = static_cast<int>(conversation.flights.size());
-    CHECK(where.value("tacho_requests_total") == kConnections * (turns - conversation.handshakes));
-    CHECK(where.value("tacho_handshakes_total") == kConnections * conversation.handshakes);
-    // Conditions need two samples, which are taken once a second.
-    CHECK(shared().wait_for([&] { return where.value("tacho_target_condition", {{"condition", "no_poll"}}) == 1; }));
-    CHECK(where.value("tacho_target_condition", {{"condition", "multiplexed"}}) == 0);
-    server.tell();
-    server.finish();
-  }
-}
-
-namespace {
-
-const std::string kProxyLine = "PROXY TCP4 192.0.2.7 192.0.2.8 51234 443\r\n";
-const std::string kProxyHeader = "\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c"s + std::string(12, '\x16');
-
 /// What a server reads, in pieces that are sent at once, and what it sends then; nothing if 0.
 struct Turn {
   Flight pieces;
@@ -140,6 +50,114 @@ struct Life {
   int handshakes;
   int requests;
 };
+
+/// A life whose flights are all answered; those of the handshake are no requests.
+Life answered(std::string name, const std::vector<Flight>& flights, int handshakes) {
+  Life life{std::move(name), {}, handshakes, static_cast<int>(flights.size()) - handshakes};
+  for (const Flight& flight : flights) {
+    life.turns.push_back({flight, 100});
+  }
+  return life;
+}
+
+const std::vector<Life>& conversations() {
+  // GnuTLS reads head and body of a record apart; a body is as random as encryption makes it.
+  static const std::string unlucky_body = "\x16\x03"s + std::string(51, 'f');
+  static const std::string unlucky = record(23, unlucky_body);
+  static const std::vector<Life> all = {
+      answered("TLS 1.3", {{kHello}, {kChangeCipherSpec + kFinished}, {kRequest}, {kRequest}}, 2),
+      answered("TLS 1.3, the last flight read in pieces", {{kHello}, {kChangeCipherSpec, kFinished}, {kRequest}}, 2),
+      answered("TLS 1.3, the last flight is not answered",
+               {{kHello}, {kChangeCipherSpec, kFinished, kRequest}, {kRequest}}, 1),
+      answered("TLS 1.3, a body that looks like a handshake",
+               {{kHello}, {kChangeCipherSpec, unlucky.substr(0, 5), unlucky_body, kRequest}, {kRequest}}, 1),
+      answered("TLS 1.3, another hello is asked for", {{kHello}, {kChangeCipherSpec, kHello}, {kFinished}, {kRequest}},
+               3),
+      answered("TLS 1.2", {{kHello}, {kHello + kChangeCipherSpec + kFinished}, {kRequest}}, 2),
+      answered("TLS 1.2, several records alike in one read",
+               {{kHello}, {kKeyExchange + kChangeCipherSpec + kKeyExchange}, {kRequest}}, 2),
+      answered("a plain exchange before TLS", {{"please"}, {kHello}, {kChangeCipherSpec + kFinished}, {kRequest}}, 2),
+      answered("TLS 1.2, a session is resumed", {{kHello}, {kChangeCipherSpec, kFinished12, kRequest}, {kRequest}}, 1),
+      answered("no TLS, a length like the beginning of a handshake",
+               {{"please"}, {"\x16\x03\x00\x00\x03"s + std::string(785, 'q')}, {"please"}}, 0),
+      answered("no TLS", {{"\x17\x03\x03"}, {"\x14\x03\x03"}}, 0),
+  };
+  return all;
+}
+
+std::string together(const Flight& flight) {
+  std::string all;
+  for (const std::string& piece : flight) {
+    all += piece;
+  }
+  return all;
+}
+
+/// Serves what it reads of one life.
+void live(const UniqueFd& connection, const Life& life, Line& parent) {
+  for (const Turn& turn : life.turns) {
+    for (const std::string& piece : turn.pieces) {
+      receive_once(connection, piece.size());
+    }
+    if (turn.reply > 0) {
+      send_once(connection, turn.reply);
+    } else {
+      parent.tell();
+    }
+  }
+  parent.tell();
+  (void)parent.hear();
+}
+
+void play(const Life& life, const Watched& where) {
+  Child server(where.directory(), [&life](Line& parent) {
+    const UniqueFd listener = listen_tcp();
+    parent.tell(port_of(listener));
+    for (int i = 0; i < kConnections; ++i) {
+      live(accept_from(listener), life, parent);
+    }
+  });
+  const auto port = static_cast<std::uint16_t>(server.hear());
+  for (int i = 0; i < kConnections; ++i) {
+    UniqueFd client = connect_tcp(port);
+    for (const Turn& turn : life.turns) {
+      const std::string data = together(turn.pieces);
+      REQUIRE(::send(client.get(), data.data(), data.size(), 0) == static_cast<ssize_t>(data.size()));
+      if (turn.reply > 0) {
+        receive_once(client, turn.reply);
+      } else {
+        (void)server.hear();
+      }
+    }
+    (void)server.hear();
+    client.reset();
+    server.tell();
+  }
+  server.finish();
+  CHECK(shared().wait_for([&] { return where.value("tacho_connections_active", {{"role", "server"}}) == 0; }));
+  CHECK(where.value("tacho_requests_total") == kConnections * life.requests);
+  CHECK(where.value("tacho_handshakes_total") == kConnections * life.handshakes);
+  CHECK(where.value("tacho_requests_unanswered_total") == 0);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+}
+
+}  // namespace
+
+TEST_CASE("the turns of a TLS handshake are no requests, all others are") {
+  for (const Life& life : conversations()) {
+    CAPTURE(life.name);
+    const Watched where;
+    play(life, where);
+    // Conditions need two samples, which are taken once a second.
+    CHECK(shared().wait_for([&] { return where.value("tacho_target_condition", {{"condition", "no_poll"}}) == 1; }));
+    CHECK(where.value("tacho_target_condition", {{"condition", "multiplexed"}}) == 0);
+  }
+}
+
+namespace {
+
+const std::string kProxyLine = "PROXY TCP4 192.0.2.7 192.0.2.8 51234 443\r\n";
+const std::string kProxyHeader = "\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c"s + std::string(12, '\x16');
 
 const std::vector<Life>& lives() {
   static const Turn hello{{kHello}, 100};
@@ -174,57 +192,12 @@ const std::vector<Life>& lives() {
   return all;
 }
 
-/// Serves what it reads of one life.
-void live(const UniqueFd& connection, const Life& life, Line& parent) {
-  for (const Turn& turn : life.turns) {
-    for (const std::string& piece : turn.pieces) {
-      receive_once(connection, piece.size());
-    }
-    if (turn.reply > 0) {
-      send_once(connection, turn.reply);
-    } else {
-      parent.tell();
-    }
-  }
-  parent.tell();
-  (void)parent.hear();
-}
-
 }  // namespace
 
 TEST_CASE("goodbyes of TLS are no requests, nor is a handshake behind a proxy's header") {
   for (const Life& life : lives()) {
     CAPTURE(life.name);
-    const Watched where;
-    Child server(where.directory(), [&life](Line& parent) {
-      const UniqueFd listener = listen_tcp();
-      parent.tell(port_of(listener));
-      for (int i = 0; i < kConnections; ++i) {
-        live(accept_from(listener), life, parent);
-      }
-    });
-    const auto port = static_cast<std::uint16_t>(server.hear());
-    for (int i = 0; i < kConnections; ++i) {
-      UniqueFd client = connect_tcp(port);
-      for (const Turn& turn : life.turns) {
-        const std::string data = together(turn.pieces);
-        REQUIRE(::send(client.get(), data.data(), data.size(), 0) == static_cast<ssize_t>(data.size()));
-        if (turn.reply > 0) {
-          receive_once(client, turn.reply);
-        } else {
-          (void)server.hear();
-        }
-      }
-      (void)server.hear();
-      client.reset();
-      server.tell();
-    }
-    server.finish();
-    CHECK(shared().wait_for([&] { return where.value("tacho_connections_active", {{"role", "server"}}) == 0; }));
-    CHECK(where.value("tacho_requests_total") == kConnections * life.requests);
-    CHECK(where.value("tacho_handshakes_total") == kConnections * life.handshakes);
-    CHECK(where.value("tacho_requests_unanswered_total") == 0);
-    CHECK(where.value("tacho_requests_in_flight") == 0);
+    play(life, Watched());
   }
 }
 
