@@ -67,6 +67,18 @@ def test_it_ends_within_a_second_whatever_is_stuck(name):
     assert took < 2, f"it was gone after {took:.2f} s"
 
 
+def test_it_ends_within_a_second_though_nothing_can_be_logged():
+    """The main thread stands still with the log's lock, which the one that ends tacho wants as well."""
+    with Tacho("targets: []\n") as tacho:
+        thread = stopper.thread_named(tacho.pid, "tacho")
+        with stopper.stopped(thread, in_log_when=lambda: tacho.process.signal(signal.SIGHUP)):
+            begin = time.monotonic()
+            tacho.process.signal(signal.SIGTERM)
+            wait_until(lambda: is_dead(tacho.pid), 5, "it has ended", interval=0.01)
+            took = time.monotonic() - begin
+    assert took < 2, f"it was gone after {took:.2f} s"
+
+
 def attack_quietly(port: int) -> None:
     try:
         attack.scrape(port)
