@@ -72,7 +72,7 @@ static __noinline void follow_settings(struct sock *sk, struct socket_state *st)
 	if (is_unix(sk))
 		return;
 	if (is_datagram(sk)) {
-		st->datagrams &= ~DATAGRAM_SERVES; /* It asks for its port anew. */
+		st->has_served = false; /* It asks for its port anew. */
 		if (st->role == TACHO_ROLE_IGNORED)
 			st->role = TACHO_ROLE_NONE;
 		return;
@@ -132,7 +132,7 @@ static __always_inline struct socket_state *bind_by_task(struct sock *sk, const 
 		if (st->role == TACHO_ROLE_IGNORED)
 			st->role = guess_role(sk, direction);
 		if (direction == OLDER_THAN_US && is_datagram(sk))
-			st->datagrams |= DATAGRAM_OLDER;
+			st->older = true;
 		st->target = target;
 		take_role(sk, st, st->role);
 		if (st->role == TACHO_ROLE_CLIENT || st->role == TACHO_ROLE_DATAGRAM_CLIENT)

@@ -20,41 +20,94 @@ static __always_inline bool is_called(struct socket_state *st, u64 source)
 	return peer && peer->role == PEER_CALLED;
 }
 
-static __always_inline void datagram_arrived(struct sock *sk, struct socket_state *st, u64 now)
+/*
+ * Without a ring: datagrams of whose arrival hooks have told, and that are not received, before one that has
+ * come now. Hooks that were kept from us are made up for. A read may be under way on another CPU: it is
+ * missing from both or, as `read` is looked at first, from the sum.
+ */
+static __always_inline u32 unread_before(struct sock *sk, struct socket_state *st)
 {
-	struct arrival arrival = {.source = ADDRESS_SOLE, .count = 1};
-	struct datagram_ring *ring;
+	u32 come = *(volatile u32 *)&st->read;
+
+	come += surely_waiting(sk) - 1;
+	if ((s32)(come - st->told) > 0)
+		st->told = come;
+	come = st->told - st->read;
+	return (s32)come > 0 ? come : 0;
+}
+
+/* Without a ring: who has sent what was just received. The hook of its arrival may be late, on another CPU.
+ */
+static __always_inline u64 source_of_read(struct sock *sk, struct socket_state *st)
+{
+	if ((s32)(st->told - st->read++) > 0 || !is_udp(sk))
+		return st->source;
+	doubt(st);
+	return ADDRESS_UNKNOWN;
+}
+
+/* NULL: all have been received. */
+static __always_inline struct sk_buff *newest_datagram(struct sock *sk)
+{
 	struct sk_buff *last = NULL;
 
 	if (FIELD(sk, sk_receive_queue.qlen))
 		last = BPF_CORE_READ(sk, sk_receive_queue.prev);
 	else if (is_udp(sk) && BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen))
 		last = BPF_CORE_READ((struct udp_sock *)sk, reader_queue.prev);
-	/* It has been received meanwhile: an empty queue's neighbours are itself. */
-	if (!last || (void *)last == (void *)&sk->sk_receive_queue ||
+	/* An empty queue's neighbours are itself. */
+	if ((void *)last == (void *)&sk->sk_receive_queue ||
 	    (is_udp(sk) && (void *)last == (void *)&((struct udp_sock *)sk)->reader_queue))
-		return;
+		return NULL;
+	return last;
+}
+
+static __always_inline bool is_still_queued(struct sock *sk, struct sk_buff *skb)
+{
+	struct sk_buff *last = newest_datagram(sk);
+
+	return last == skb || (last && BPF_CORE_READ(skb, next, prev) == skb);
+}
+
+static __always_inline void datagram_arrived(struct sock *sk, struct socket_state *st, u64 now)
+{
+	struct arrival arrival = {.source = ADDRESS_SOLE, .count = 1};
+	struct datagram_ring *ring = find_ring(st);
+	struct sk_buff *last = newest_datagram(sk);
+
+	if (!last)
+		goto late;
 	if (is_udp(sk)) {
 		read_arrival(&arrival, last);
+		/* If it has been received while we looked, what we saw may be something else's. */
+		if (!is_still_queued(sk, last))
+			goto late;
 		if (arrival.quic)
 			st->many = true;
 		if (st->role == TACHO_ROLE_DATAGRAM_SERVER)
 			arrival.source = ADDRESS_SOLE;
 	}
-	ring = find_ring(st);
 	if (!ring) {
-		u32 waiting = datagrams_waiting(sk);
+		u32 older = unread_before(sk, st);
 
 		/* A socket that only calls needs none. */
-		if (is_called(st, arrival.source) && (waiting <= 1 || st->source == arrival.source)) {
+		if (is_called(st, arrival.source) && (!older || st->source == arrival.source)) {
+			/* In this order: a read on another CPU takes it for the source of what is told. */
 			st->source = arrival.source;
+			__sync_fetch_and_add(&st->told, 1);
 			return;
 		}
-		ring = make_ring(st, waiting ? waiting - 1 : 0, now);
+		ring = make_ring(st, st->source, older, now);
 		if (!ring)
 			return;
 	}
 	ring_arrived(ring, &arrival, now);
+	return;
+late:
+	/* Not told: the hook of its read may still be to come, and would take what came before for its
+	 * sender. */
+	if (!ring)
+		st->arrival = 0;
 }
 
 /* Calls to one peer that are under way. */
@@ -110,14 +163,14 @@ static __always_inline bool begin_to_serve(struct sock *sk, struct socket_state 
 		struct listening_port key = port_of(sk);
 
 		if (!port_is_wanted(&st->target, key.port)) {
-			if (!(st->datagrams & DATAGRAM_CALLS))
+			if (!st->has_called)
 				st->role = TACHO_ROLE_IGNORED;
 			return false;
 		}
 		if (!FIELD(sk, __sk_common.skc_dport))
 			bpf_map_update_elem(&datagram_ports, &key, &one, BPF_ANY);
 	}
-	st->datagrams |= DATAGRAM_SERVES;
+	st->has_served = true;
 	return true;
 }
 
@@ -137,7 +190,7 @@ static __always_inline void retarget(struct datagram_ring *ring, const struct so
  */
 static __always_inline bool has_called_before(struct sock *sk, const struct socket_state *st, u64 source)
 {
-	return st->datagrams & DATAGRAM_OLDER && FIELD(sk, __sk_common.skc_num) >= FIRST_EPHEMERAL_PORT &&
+	return st->older && FIELD(sk, __sk_common.skc_num) >= FIRST_EPHEMERAL_PORT &&
 	       port_of_address(source) < FIRST_EPHEMERAL_PORT;
 }
 
@@ -146,15 +199,14 @@ static __always_inline bool has_served_before(struct sock *sk, const struct sock
 {
 	if (FIELD(sk, __sk_common.skc_dport))
 		return serves_beside(sk);
-	return st->datagrams & DATAGRAM_OLDER && FIELD(sk, __sk_common.skc_num) < FIRST_EPHEMERAL_PORT &&
+	return st->older && FIELD(sk, __sk_common.skc_num) < FIRST_EPHEMERAL_PORT &&
 	       port_of_address(destination) >= FIRST_EPHEMERAL_PORT;
 }
 
 /* Where calls to everybody (broadcast, multicast) are: whoever answers was called. */
 static __always_inline struct datagram_peer *called_with_all(struct socket_state *st, u64 now)
 {
-	struct datagram_peer *all =
-	    st->datagrams & DATAGRAM_CALLS ? find_datagram_peer(peer_id(st, ADDRESS_SOLE)) : NULL;
+	struct datagram_peer *all = st->has_called ? find_datagram_peer(peer_id(st, ADDRESS_SOLE)) : NULL;
 
 	return all && all->role == PEER_CALLED && now - all->seen < DATAGRAM_PATIENCE_NS ? all : NULL;
 }
@@ -168,10 +220,10 @@ static __always_inline struct datagram_peer *sender(struct sock *sk, struct sock
 
 	if (source == ADDRESS_UNKNOWN) {
 		peer = called_with_all(st, now);
-		if (peer || !(st->datagrams & DATAGRAM_CALLS))
+		if (peer || !st->has_called)
 			return peer;
 		/* It was read before its arrival was told: an answer, where one is awaited. */
-		peer = find_datagram_peer(peer_id(st, st->source));
+		peer = find_datagram_peer(peer_id(st, st->called));
 		return peer && peer->role == PEER_CALLED && peer->open ? peer : NULL;
 	}
 	id = peer_id(st, source);
@@ -191,7 +243,7 @@ static __always_inline void request_received(struct datagram_ring *ring, struct 
 
 	if (peer) {
 		if (!fetch_add_u32(&peer->open, count))
-			peer->first = ring->taken - 1;
+			peer->first = ring->newest;
 		peer->seen = now;
 	} else {
 		__sync_fetch_and_add(&ring->anonymous, count);
@@ -208,9 +260,9 @@ static __always_inline void request_received(struct datagram_ring *ring, struct 
 static __always_inline void datagram_received(struct sock *sk, struct socket_state *st,
 					      struct socket_shard *shard, u64 now)
 {
-	u64 source = st->role == TACHO_ROLE_DATAGRAM_SERVER ? ADDRESS_SOLE : st->source;
 	u64 arrival = st->arrival ? st->arrival : now;
 	struct datagram_ring *ring = find_ring(st);
+	u64 source = ADDRESS_SOLE;
 	struct datagram_slot *slot = NULL;
 	struct datagram_peer *peer;
 	struct open_calls calls;
@@ -222,10 +274,10 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 		call_answered(&st->target, shard, &calls, 1, arrival);
 		return;
 	}
+	if (st->role != TACHO_ROLE_DATAGRAM_SERVER)
+		source = ring ? ADDRESS_UNKNOWN : source_of_read(sk, st);
 	if (ring) {
-		if (source != ADDRESS_SOLE)
-			source = ADDRESS_UNKNOWN;
-		slot = take_slot(sk, ring, source, now);
+		slot = take_slot(sk, st, ring, source, now);
 		if (!slot) {
 			arrival = oldest_arrival(ring, now);
 		} else if (slot->open) {
@@ -239,6 +291,13 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 	}
 	socket_number(st);
 	peer = sender(sk, st, source, now);
+	if (peer && peer->role == PEER_CALLED && !peer->open && dispel_doubt(st)) {
+		/* Rather somebody's who has been taken for the one that was called. */
+		peer = NULL;
+		source = ADDRESS_UNKNOWN;
+		if (slot)
+			slot->source = source;
+	}
 	if (peer && peer->role == PEER_CALLED) {
 		if (slot)
 			slot->open = 0;
@@ -246,18 +305,22 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 		call_answered(&st->target, shard, &calls, count, arrival);
 		return;
 	}
-	if (!(st->datagrams & DATAGRAM_SERVES) && !begin_to_serve(sk, st)) {
+	if (!st->has_served && !begin_to_serve(sk, st)) {
 		if (slot)
 			slot->open = 0;
 		return;
 	}
 	if (!ring) {
-		ring = make_ring(st, 0, now);
+		ring = make_ring(st, source, 0, now);
 		if (!ring)
 			return;
-		slot = take_slot(sk, ring, source, now);
-		if (slot)
+		slot = take_slot(sk, st, ring, source, now);
+		if (slot && !slot->open)
+			slot = NULL; /* being told, as above */
+		if (slot) {
 			slot->arrival = arrival;
+			slot->source = source;
+		}
 	}
 	retarget(ring, st);
 	request_received(ring, slot, peer, count, arrival, now);
@@ -270,7 +333,7 @@ static __always_inline void reply_sent(struct socket_state *st, struct socket_sh
 				       struct datagram_ring *ring, struct datagram_peer *peer, u64 source,
 				       u32 count, u64 now, u64 last_receive)
 {
-	struct datagram_slot *newest = &ring->slots[(ring->taken - 1) % DATAGRAM_SLOTS];
+	struct datagram_slot *newest = &ring->slots[ring->newest % DATAGRAM_SLOTS];
 	struct answered *answered;
 	bool at_once = last_receive == ring->last_read && newest->read && newest->open >= count &&
 		       (source == ADDRESS_ANY || newest->source == source);
@@ -278,7 +341,7 @@ static __always_inline void reply_sent(struct socket_state *st, struct socket_sh
 	u64 arrivals, reads;
 
 	close_requests(st->number, source,
-		       at_once ? ring->taken - 1
+		       at_once ? ring->newest
 		       : peer  ? peer->first
 			       : ring->taken - DATAGRAM_SLOTS,
 		       count);
@@ -339,6 +402,11 @@ static __always_inline void served_sent(struct socket_state *st, struct socket_s
 		open = take_from(&ring->anonymous, count);
 		if (!open && now - ring->gone_at < LATE_REPLIES_NS)
 			open = take_from(&ring->gone, count);
+		if (!open && ring->open && dispel_doubt(st)) {
+			/* Or somebody else's who has been taken for the sender. */
+			source = ADDRESS_ANY;
+			open = 1;
+		}
 	}
 	if (open)
 		reply_sent(st, shard, ring, peer, source, open, now, last_receive);
@@ -375,14 +443,16 @@ static __always_inline void datagram_sent(struct sock *sk, struct socket_state *
 	id = peer_id(st, to.destination == ADDRESS_UNKNOWN ? ADDRESS_SOLE : to.destination);
 	peer = find_datagram_peer(id);
 	if (!peer || peer->role != PEER_CALLED) {
+		bool doubted = st->doubts && !st->has_called;
+
 		ring = find_ring(st);
 		if (to.destination == ADDRESS_UNKNOWN && ring && ring->open) {
 			reply_sent(st, shard, ring, NULL, ADDRESS_ANY, smaller(count, ring->open), now,
 				   last_receive);
 			return;
 		}
-		if (peer || (ring && ring->anonymous) || has_served_before(sk, st, to.destination) ||
-		    st->role == TACHO_ROLE_DATAGRAM_SERVER) {
+		if (peer || (ring && ring->anonymous) || (doubted && ring && ring->open) ||
+		    has_served_before(sk, st, to.destination) || st->role == TACHO_ROLE_DATAGRAM_SERVER) {
 			if (!peer && to.destination != ADDRESS_UNKNOWN)
 				peer = add_datagram_peer(id, PEER_SERVED, now);
 			served_sent(st, shard, peer, to.destination, count, now, last_receive);
@@ -394,9 +464,8 @@ static __always_inline void datagram_sent(struct sock *sk, struct socket_state *
 		if (to.destination != ADDRESS_UNKNOWN)
 			peer->first = find_peer_slot(&st->target, sk, &to.address);
 	}
-	st->datagrams |= DATAGRAM_CALLS;
-	if (st->datagrams & DATAGRAM_RING)
-		st->source = to.destination;
+	st->has_called = true;
+	st->called = to.destination;
 	calls = calls_to(peer);
 	call_begun(&calls, count, now);
 }

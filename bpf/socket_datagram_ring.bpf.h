@@ -43,6 +43,7 @@ struct datagram_ring {
 	u64 turned; /* when `buried` was turned over */
 	u32 arrived;
 	u32 taken;     /* of the arrivals */
+	u32 newest;    /* of the slots, the one that was taken last */
 	u32 open;      /* datagrams that are read, and neither answered nor forgotten */
 	u32 anonymous; /* of these, those whose sender is not known */
 	u32 buried[2]; /* of these, those that have no slot; the second ones are older */
@@ -79,7 +80,7 @@ static __always_inline struct datagram_ring *find_ring(struct socket_state *st)
 {
 	u64 key = st->number;
 
-	return st->datagrams & DATAGRAM_RING ? bpf_map_lookup_elem(&datagram_rings, &key) : NULL;
+	return st->has_ring ? bpf_map_lookup_elem(&datagram_rings, &key) : NULL;
 }
 
 static __always_inline u32 datagrams_waiting(struct sock *sk)
@@ -91,8 +92,38 @@ static __always_inline u32 datagrams_waiting(struct sock *sk)
 	return waiting;
 }
 
-/* @param waiting datagrams that came before, all from st->source */
-static __noinline struct datagram_ring *make_ring(struct socket_state *st, u32 waiting, u64 now)
+/* At the least: a read moves all of one queue to the other, and the same ones stand in both for a moment. */
+static __always_inline u32 surely_waiting(struct sock *sk)
+{
+	u32 come = FIELD(sk, sk_receive_queue.qlen);
+	u32 moved = is_udp(sk) ? BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen) : 0;
+
+	return come > moved ? come : moved;
+}
+
+/*
+ * A datagram may be received before the hook of its arrival has run, on another CPU. Its sender is not known
+ * then, and what that hook tells later stands for one datagram too many: a later one may be taken for its
+ * sender's. Each doubt allows for one such mistake to be made good.
+ */
+#define MOST_DOUBTS 16
+
+static __always_inline void doubt(struct socket_state *st)
+{
+	if (st->doubts < MOST_DOUBTS)
+		st->doubts++;
+}
+
+static __always_inline bool dispel_doubt(struct socket_state *st)
+{
+	if (!st->doubts)
+		return false;
+	st->doubts--;
+	return true;
+}
+
+/* @param waiting datagrams that came before, all from `source` */
+static __noinline struct datagram_ring *make_ring(struct socket_state *st, u64 source, u32 waiting, u64 now)
 {
 	u64 key = socket_number(st);
 	struct datagram_ring *ring;
@@ -106,19 +137,23 @@ static __noinline struct datagram_ring *make_ring(struct socket_state *st, u32 w
 		count_loss(TACHO_LOST_MAP_FULL);
 		return NULL;
 	}
-	st->datagrams |= DATAGRAM_RING;
+	st->has_ring = true;
 	/* Two datagrams may arrive at once: the loser takes what the winner has made. */
 	if (ring->touched)
 		return ring;
-	ring->touched = now;
 	ring->target = st->target;
+	ring->touched = now;
+	if (waiting)
+		doubt(st); /* a read under way may not see the ring, and find its datagram by itself */
 	for (u32 i = 0; i < DATAGRAM_BACKLOG; i++) {
+		struct datagram_slot *slot;
+
 		if (i >= waiting)
 			break;
-		ring->slots[i].arrival = st->arrival ? st->arrival : now;
-		ring->slots[i].source = st->source;
-		ring->slots[i].open = 1;
-		ring->arrived = i + 1;
+		slot = &ring->slots[fetch_add_u32(&ring->arrived, 1) % DATAGRAM_SLOTS];
+		slot->arrival = st->arrival ? st->arrival : now;
+		slot->source = source;
+		slot->open = 1;
 	}
 	return ring;
 }
@@ -155,8 +190,8 @@ static __always_inline void ring_arrived(struct datagram_ring *ring, const struc
  * The slot of the datagram that has just been received; NULL if it was overwritten, for too many are
  * waiting.
  */
-static __always_inline struct datagram_slot *take_slot(struct sock *sk, struct datagram_ring *ring,
-						       u64 source, u64 now)
+static __always_inline struct datagram_slot *take_slot(struct sock *sk, struct socket_state *st,
+						       struct datagram_ring *ring, u64 source, u64 now)
 {
 	u32 waiting = ring->arrived - ring->taken;
 	struct datagram_slot *slot;
@@ -164,16 +199,19 @@ static __always_inline struct datagram_slot *take_slot(struct sock *sk, struct d
 
 	if (!waiting || waiting >= 1U << 31) {
 		/* Nothing has told its arrival yet. */
+		doubt(st);
 		number = fetch_add_u32(&ring->arrived, 1);
 		slot = &ring->slots[number % DATAGRAM_SLOTS];
 		slot->arrival = now;
 		slot->source = source;
 		slot->read = 0;
 		slot->open = 1;
+		ring->newest = number;
 		ring->taken = number + 1;
 		return slot;
 	}
 	number = fetch_add_u32(&ring->taken, 1);
+	ring->newest = number;
 	/* A datagram that was dropped after it had come (a wrong checksum) must not shift all later ones. */
 	if (waiting > 1 && !datagrams_waiting(sk))
 		ring->taken = ring->arrived;

@@ -206,9 +206,7 @@ static __always_inline void take_role(struct sock *sk, struct socket_state *st, 
 /* The role of a datagram socket is known: it does something for the first time. */
 static __always_inline void decide_role(struct sock *sk, struct socket_state *st, u32 direction)
 {
-	take_role(sk, st,
-		  is_udp(sk) ? datagram_role(sk, direction, st->datagrams & DATAGRAM_OLDER)
-			     : unix_role(sk, direction));
+	take_role(sk, st, is_udp(sk) ? datagram_role(sk, direction, st->older) : unix_role(sk, direction));
 	if (st->role == TACHO_ROLE_DATAGRAM_CLIENT)
 		connect_connection(sk, st);
 }

@@ -11,13 +11,6 @@
 /* What a program leaves notes of, see socket_again.bpf.h. */
 enum socket_event { EVENT_SEND, EVENT_RECEIVE, EVENT_DATA_READY, SOCKET_EVENTS };
 
-enum datagram_flags {
-	DATAGRAM_RING = 1,
-	DATAGRAM_OLDER = 2, /* it was there before us: others have spoken already */
-	DATAGRAM_SERVES = 4,
-	DATAGRAM_CALLS = 8,
-};
-
 /*
  * Server: a turn is open from its first read to the first send after it. Client: a call is open from its last
  * send to the first data that comes back.
@@ -84,12 +77,19 @@ struct socket_state {
 	u64 last_send;
 	u64 established; /* accepted and not yet handled by the server; 0 afterwards */
 	u32 peer;	 /* client: dependency slot */
-	u8 datagrams;	 /* enum datagram_flags */
 	u8 handovers;	 /* to other targets */
 	u32 notes[SOCKET_EVENTS];
-	/* Datagram sockets. */
+	/* Datagram sockets. A byte each: hooks on other CPUs set them at the same time. */
+	bool has_ring;
+	bool older; /* it was there before us: others have spoken already */
+	bool has_served;
+	bool has_called;
 	u64 number;	/* tells its peers and its ring from those of other sockets */
-	u64 source;	/* who sent what came last; once there is a ring, who was called last */
+	u64 source;	/* without a ring: who sent what came last */
+	u64 called;	/* who was called last */
+	u32 told;	/* without a ring: datagrams of whose arrival a hook has told */
+	u32 read;	/* … that were received */
+	u32 doubts;	/* see socket_datagram_ring.bpf.h */
 	u64 batch;	/* the sendmmsg that is under way, or was the last one */
 	u32 batch_next; /* message of it */
 	u32 calls_open; /* of a socket that only calls */

@@ -22,7 +22,9 @@ static __always_inline void forget_old(struct datagram_ring *ring, u64 now)
 	for (u32 i = 0; i < DATAGRAM_SLOTS; i++) {
 		struct datagram_slot *slot = &ring->slots[i];
 		u32 read = slot->read;
-		bool old = now - slot->arrival - ((u64)read << READ_SHIFT) > DATAGRAM_PATIENCE_NS;
+		/* What was read since we looked at the clock is not old. */
+		s64 age = now - slot->arrival - ((u64)(read & ~READ_FORGOTTEN) << READ_SHIFT);
+		bool old = age > (s64)DATAGRAM_PATIENCE_NS;
 
 		if (!read || read & READ_FORGOTTEN || !slot->open || !old)
 			continue;

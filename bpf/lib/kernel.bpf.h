@@ -154,6 +154,8 @@ struct tcp_sock {
 };
 
 struct sk_buff {
+	struct sk_buff *next; /* in a queue; NULL once it is taken out */
+	struct sk_buff *prev;
 	struct sock *sk;
 	__be16 protocol;
 	__u16 transport_header;

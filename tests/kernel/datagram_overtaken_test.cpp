@@ -44,3 +44,44 @@ TEST_CASE("an answer that is read before its arrival is told is no request") {
   client.tell();
   client.finish();
 }
+
+TEST_CASE("who is read before its arrival is told is served, though the socket has called another") {
+  constexpr int kSockets = 300;
+  constexpr int kRequests = 3;
+  const Watched where;
+  const UniqueFd peer = bound_socket(0);
+  const std::uint16_t peer_port = port_of(peer);
+  Child server(where.directory(), [&](Line& parent) {
+    for (int i = 0; i < kSockets; ++i) {
+      const UniqueFd socket = bound_socket(0);
+      send_to(socket, peer_port);
+      parent.tell(port_of(socket));
+      (void)spin_for(socket);
+      for (int request = 0; request < kRequests; ++request) {
+        send_to(socket, ntohs(spin_for(socket).sin_port));
+      }
+      (void)parent.hear();
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  for (int i = 0; i < kSockets; ++i) {
+    const UniqueFd client = bound_socket(0);
+    const auto port = static_cast<std::uint16_t>(server.hear());
+    (void)spin_for(peer);
+    send_to(peer, port);
+    for (int request = 0; request < kRequests; ++request) {
+      send_to(client, port);
+      (void)spin_for(client);
+    }
+    server.tell();
+  }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == kSockets * kRequests);
+  const std::string name = "127.0.0.1:" + std::to_string(peer_port);
+  CHECK(where.value("tacho_dependency_calls_total", {{"peer", name}}) == kSockets);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  CHECK(where.value("tacho_requests_unanswered_total") == 0);
+  server.tell();
+  server.finish();
+}

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <stdexcept>
 #include <string>
 
@@ -46,9 +47,11 @@ sockaddr_in spin_for(const UniqueFd& socket) {
   std::array<char, kDatagramBytes> data{};
   sockaddr_in from{};
   socklen_t length = sizeof(from);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (::recvfrom(socket.get(), data.data(), data.size(), MSG_DONTWAIT, reinterpret_cast<sockaddr*>(&from), &length) <
          0) {
     must(errno == EAGAIN, "recvfrom");
+    must(std::chrono::steady_clock::now() < deadline, "nothing came within 10 s");
   }
   return from;
 }
