@@ -76,14 +76,7 @@ class Scene:
             server.address, calling.prefix, connections=CONNECTIONS, requests_per_connection=100
         ))  # fmt: skip
         self.started = time.time()
-
-        def full_window() -> float:
-            """Now, if the last WINDOW seconds are full of scrapes under load; else 0."""
-            now = time.time()
-            scrapes = self.prometheus.query(f'count_over_time(tacho_requests_total{{target="shop"}}[{WINDOW}s])', now)
-            return now if now > self.started + WINDOW + 0.5 and scrapes and scrapes[0][1] >= WINDOW else 0
-
-        self.at = wait_until(full_window, 4 * WINDOW, "a window full of scrapes under load", interval=0.1)
+        self.at = self.prometheus.full_window("shop", WINDOW)
         self.counted = load.finish()
         self.client = json.loads(load.process.output.splitlines()[-1])
         self.server = server.finish()

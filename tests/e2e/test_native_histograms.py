@@ -49,15 +49,7 @@ def test_promql_says_the_same_of_every_form(cgroups):
         ) as prometheus,
         ExactLoad(server.address, connections=4, rate=RATE) as load,
     ):
-        started = time.time()
-
-        def full_window() -> float:
-            now = time.time()
-            scrapes = prometheus.query(f'count_over_time(tacho_requests_total{{target="forms"}}[{WINDOW}s])', now)
-            full = len(scrapes) == 3 and all(count >= WINDOW for _, count in scrapes)
-            return now if full and now > started + WINDOW + 1 else 0
-
-        at = wait_until(full_window, 4 * WINDOW, "a window full of scrapes under load", interval=0.1)
+        at = prometheus.full_window("forms", WINDOW, jobs=3)
         counted = load.finish()
 
         def ask(expression: str, at: float | None = None) -> dict[str, float]:

@@ -1,7 +1,5 @@
 """A real Prometheus scrapes both forms, and its rate() is the client's rate."""
 
-import time
-
 import pytest
 
 from support.clients import ExactLoad
@@ -9,7 +7,6 @@ from support.exposition import TEXT
 from support.prometheus import Prometheus, Relay
 from support.servers import ExactServer
 from support.tacho import Tacho, target
-from support.waiting import wait_until
 
 RATE = 2003
 WINDOW = 10
@@ -25,16 +22,7 @@ def test_rate_is_the_clients_rate_in_both_forms(cgroups, agree):
         Prometheus({"openmetrics": preferred.address, "text": text.address}) as prometheus,
     ):
         with tacho.watch("steady") as change, ExactLoad(server.address, connections=4, rate=RATE) as load:
-            started = time.time()
-
-            def full_window() -> float:
-                """Now, if the last WINDOW seconds lie after the start of the load and no scrape is missing; else 0."""
-                now = time.time()
-                scrapes = prometheus.query(f'count_over_time(tacho_requests_total{{target="steady"}}[{WINDOW}s])', now)
-                full = len(scrapes) == 2 and all(count >= WINDOW for _, count in scrapes)
-                return now if full and now > started + WINDOW + 1 else 0
-
-            at = wait_until(full_window, 4 * WINDOW, "a window full of scrapes under load", interval=0.1)
+            at = prometheus.full_window("steady", WINDOW, jobs=2)
             rates = prometheus.query(f'rate(tacho_requests_total{{target="steady"}}[{WINDOW}s])', at)
             counted = load.finish()
         agree("steady load, scraped by Prometheus", counted, change)

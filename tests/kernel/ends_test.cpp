@@ -52,16 +52,6 @@ void check_counts(const Watched& where, double requests, double unanswered) {
   CHECK(where.value("tacho_requests_in_flight") == 0);
 }
 
-void leave(Child& server) {
-  server.tell();
-  (void)server.hear();
-}
-
-void finish(Child& server) {
-  server.tell();
-  server.finish();
-}
-
 }  // namespace
 
 TEST_CASE("what a server reads after its own FIN is no request") {
@@ -85,7 +75,7 @@ TEST_CASE("what a server reads after its own FIN is no request") {
   (void)server.hear();
   CHECK(where.value("tacho_requests_in_flight") == 0);
   client.reset();
-  leave(server);
+  close_connection(server);
   check_counts(where, 1, 0);
   finish(server);
 }
@@ -104,7 +94,7 @@ TEST_CASE("a request that is read after the client's reset can get no reply") {
   send_once(client, 10);
   reset(client);
   (void)server.hear();
-  leave(server);
+  close_connection(server);
   check_counts(where, 3, 0);
   finish(server);
 }
@@ -121,7 +111,7 @@ TEST_CASE("a client that closes its side with the request still gets its reply, 
   must(::shutdown(client.get(), SHUT_WR) == 0, "shutdown");
   receive_once(client, 10);
   (void)server.hear();
-  leave(server);
+  close_connection(server);
   check_counts(where, 1, 0);
   finish(server);
 }
@@ -140,7 +130,7 @@ TEST_CASE("a reply that is being sent when the client resets is a reply") {
   reset(client);
   (void)server.hear();
   (void)server.hear();
-  leave(server);
+  close_connection(server);
   check_counts(where, 1, 0);
   finish(server);
 }
@@ -173,7 +163,7 @@ TEST_CASE("the first byte of a reply is what a blocking send begins with, not wh
   const double longest = thinking + std::chrono::duration<double>(kReading).count();
   CHECK(where.sum("tacho_request_duration_seconds") < longest);
   CHECK(where.sum("tacho_request_service_seconds") < longest);
-  leave(server);
+  close_connection(server);
   CHECK(shared().wait_for([&] { return where.observations("tacho_request_reply_seconds") == 2; }));
   // All but what the buffers of both sides hold.
   CHECK(where.sum("tacho_request_reply_seconds") > 2 * 0.5 * std::chrono::duration<double>(kReading).count());

@@ -21,13 +21,6 @@ constexpr auto kPause = 1500ms;
 /// Far above what anything here takes, far below the pause.
 constexpr double kShort = 0.3;
 
-void leave(Child& server) {
-  server.tell();
-  (void)server.hear();
-  server.tell();
-  server.finish();
-}
-
 }  // namespace
 
 TEST_CASE("a message without a reply is none of the next request's time, and ends its own turn") {
@@ -60,7 +53,8 @@ TEST_CASE("a message without a reply is none of the next request's time, and end
     CHECK(where.sum(family) < kShort);
   }
   CHECK(shared().wait_for([&] { return where.value("tacho_target_condition", {{"condition", "one_way"}}) == 1; }));
-  leave(server);
+  close_connection(server);
+  finish(server);
 }
 
 TEST_CASE("one message in sixteen without a reply raises no condition") {
@@ -81,7 +75,8 @@ TEST_CASE("one message in sixteen without a reply raises no condition") {
   // Then the sampler has seen all of it, and conditions are judged by what it saw.
   REQUIRE(shared().wait_for([&] { return where.value("tacho_observed_rps") > 0; }));
   CHECK(where.value("tacho_target_condition", {{"condition", "one_way"}}) == 0);
-  leave(server);
+  close_connection(server);
+  finish(server);
 }
 
 TEST_CASE("messages that stay without a reply are counted one by one") {
@@ -145,7 +140,8 @@ TEST_CASE("a request in pieces is one, its time begins with the last piece that 
   CHECK(where.observations("tacho_request_receive_seconds") == kRequests);
   CHECK(where.sum("tacho_request_receive_seconds") >= receiving * 0.99);
   CHECK(where.sum("tacho_request_receive_seconds") < receiving + 0.5);
-  leave(server);
+  close_connection(server);
+  finish(server);
 }
 
 TEST_CASE("what comes while something is unread does not move a request's time") {
@@ -176,7 +172,8 @@ TEST_CASE("what comes while something is unread does not move a request's time")
   CHECK(where.sum("tacho_request_queue_seconds") >= 0.2);
   CHECK(where.sum("tacho_request_queue_seconds") < 0.3);
   CHECK(where.sum("tacho_request_receive_seconds") == 0);
-  leave(server);
+  close_connection(server);
+  finish(server);
 }
 
 TEST_CASE("one receive that waits for all of a request takes the time of its last piece") {
@@ -193,5 +190,6 @@ TEST_CASE("one receive that waits for all of a request takes the time of its las
   (void)server.hear();
   CHECK(where.value("tacho_requests_total") == 1);
   CHECK(where.sum("tacho_request_duration_seconds") < 0.25);
-  leave(server);
+  close_connection(server);
+  finish(server);
 }

@@ -33,13 +33,6 @@ void take_word(const UniqueFd& connection, const Line& parent, std::size_t size)
   receive_once(connection, size);
 }
 
-void leave(Child& server) {
-  server.tell();
-  (void)server.hear();
-  server.tell();
-  server.finish();
-}
-
 }  // namespace
 
 TEST_CASE("acknowledgements within a stream are messages, once it is known for one; what is answered at once counts") {
@@ -76,7 +69,8 @@ TEST_CASE("acknowledgements within a stream are messages, once it is known for o
   CHECK(where.value("tacho_requests_in_flight") == 0);
   CHECK(where.value("tacho_requests_unanswered_total") == 0);
   CHECK(where.observations("tacho_request_duration_seconds") == 1 + kUntilKnown + kQuestions);
-  leave(server);
+  close_connection(server);
+  finish(server);
 }
 
 TEST_CASE("requests whose replies are streams are requests, however alike the times are") {
@@ -105,5 +99,6 @@ TEST_CASE("requests whose replies are streams are requests, however alike the ti
   CHECK(where.value("tacho_requests_total") == kRequests);
   CHECK(where.value("tacho_oneway_messages_total") == 0);
   CHECK(where.sum("tacho_request_duration_seconds") >= kRequests * 0.02 * 0.99);
-  leave(server);
+  close_connection(server);
+  finish(server);
 }

@@ -6,6 +6,7 @@ import json
 import pathlib
 import tempfile
 import threading
+import time
 import urllib.parse
 
 import yaml
@@ -92,14 +93,28 @@ class Prometheus:
             raise RuntimeError(f"Prometheus: {path} {parameters}: {body[:500]!r}")
         return answer["data"]
 
-    def query(self, expression: str, time: float | None = None) -> list[tuple[dict, float]]:
+    def query(self, expression: str, at: float | None = None) -> list[tuple[dict, float]]:
         """(labels, value) of every element of an instant query."""
-        at = {} if time is None else {"time": time}
-        data = self.api("query", query=expression, **at)
+        when = {} if at is None else {"time": at}
+        data = self.api("query", query=expression, **when)
         return [(element["metric"], float(element["value"][1])) for element in data["result"]]
 
     def targets(self) -> list[dict]:
         return self.api("targets")["activeTargets"]
+
+    def full_window(self, target: str, seconds: float, jobs: int = 1) -> float:
+        """Waits until `seconds` that began after this call are full of each job's scrapes of the target: a window that is
+        not makes rate() too low. Returns their end (Unix time).
+        """
+        began = time.time()
+
+        def is_full() -> float:
+            now = time.time()
+            scrapes = self.query(f'count_over_time(tacho_requests_total{{target="{target}"}}[{seconds}s])', now)
+            full = len(scrapes) == jobs and all(count >= seconds for _, count in scrapes)
+            return now if full and now > began + seconds + 1 else 0
+
+        return wait_until(is_full, 4 * seconds, "a window full of scrapes", interval=0.1)
 
     def __enter__(self):
         return self

@@ -34,6 +34,16 @@ Child server_that(const std::string& cgroup, const std::function<void(const Uniq
   });
 }
 
+void close_connection(Child& server) {
+  server.tell();
+  (void)server.hear();
+}
+
+void finish(Child& server) {
+  server.tell();
+  server.finish();
+}
+
 UniqueFd connect_to(const Child& server) {
   return connect_tcp(static_cast<std::uint16_t>(server.hear()));
 }
