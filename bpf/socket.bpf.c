@@ -150,7 +150,7 @@ static __always_inline void on_operation(struct sock *sk, int bytes, u32 directi
 		if (direction == TACHO_SEND)
 			datagram_sent(sk, st, shard, bytes, now, chains->direction[TACHO_RECEIVE].last);
 		else
-			datagram_received(sk, st, shard, now);
+			datagram_received(sk, st, shard, bytes, now);
 		break;
 	}
 }

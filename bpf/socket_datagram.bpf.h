@@ -258,7 +258,7 @@ static __always_inline void request_received(struct datagram_ring *ring, struct 
 }
 
 static __always_inline void datagram_received(struct sock *sk, struct socket_state *st,
-					      struct socket_shard *shard, u64 now)
+					      struct socket_shard *shard, u32 bytes, u64 now)
 {
 	u64 arrival = st->arrival ? st->arrival : now;
 	struct datagram_ring *ring = find_ring(st);
@@ -266,6 +266,7 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 	struct datagram_slot *slot = NULL;
 	struct datagram_peer *peer;
 	struct open_calls calls;
+	bool slotless = false;
 	u32 count = 1;
 
 	st->arrival = 0;
@@ -277,16 +278,17 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 	if (st->role != TACHO_ROLE_DATAGRAM_SERVER)
 		source = ring ? ADDRESS_UNKNOWN : source_of_read(sk, st);
 	if (ring) {
-		slot = take_slot(sk, st, ring, source, now);
+		slot = take_slot(sk, st, ring, source, bytes, now);
 		if (!slot) {
 			arrival = oldest_arrival(ring, now);
-		} else if (slot->open) {
+		} else if (is_written(ring, slot)) {
 			arrival = slot->arrival;
 			source = slot->source;
 			count = slot->open;
 		} else {
-			/* Its arrival is being told, on another CPU. */
+			/* Its arrival is still being told, on another CPU. */
 			slot = NULL;
+			slotless = true;
 		}
 	}
 	socket_number(st);
@@ -314,15 +316,17 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 		ring = make_ring(st, source, 0, now);
 		if (!ring)
 			return;
-		slot = take_slot(sk, st, ring, source, now);
-		if (slot && !slot->open)
-			slot = NULL; /* being told, as above */
+		slot = take_slot(sk, st, ring, source, bytes, now);
+		slotless = slot && !is_written(ring, slot);
+		if (slotless)
+			slot = NULL;
 		if (slot) {
 			slot->arrival = arrival;
 			slot->source = source;
 		}
 	}
 	retarget(ring, st);
+	ring->slotless = slotless;
 	request_received(ring, slot, peer, count, arrival, now);
 	add(&shard->opened, count);
 	observe_times(&shard->queue, elapsed(arrival, now), count);
@@ -337,18 +341,21 @@ static __always_inline void reply_sent(struct socket_state *st, struct socket_sh
 	struct answered *answered;
 	bool at_once = last_receive == ring->last_read && newest->read && newest->open >= count &&
 		       (source == ADDRESS_ANY || newest->source == source);
+	/* What is forgotten is not looked through for what was read right before. */
+	bool slotless = ring->slotless && last_receive == ring->last_read;
 	u32 missing, live, late, zero = 0;
 	u64 arrivals, reads;
 
+	ring->slotless = false;
 	close_requests(st->number, source,
 		       at_once ? ring->newest
 		       : peer  ? peer->first
 			       : ring->taken - DATAGRAM_SLOTS,
-		       count);
+		       slotless ? 0 : count);
 	answered = bpf_map_lookup_elem(&answered_requests, &zero);
 	if (!answered)
 		return;
-	if (peer && !at_once)
+	if (peer && !at_once && !slotless)
 		peer->first = answered->next;
 	if (source == ADDRESS_ANY) {
 		peer = answered->source ? find_datagram_peer(peer_id(st, answered->source)) : NULL;
@@ -359,7 +366,7 @@ static __always_inline void reply_sent(struct socket_state *st, struct socket_sh
 	late = answered->late;
 	missing = count - answered->count;
 	if (missing) {
-		u64 oldest = oldest_arrival(ring, now);
+		u64 oldest = slotless ? last_receive : oldest_arrival(ring, now);
 
 		arrivals += oldest * missing;
 		reads += oldest * missing;
@@ -378,6 +385,18 @@ static __always_inline void reply_sent(struct socket_state *st, struct socket_sh
 		add(&shard->overlapped_turns, count);
 }
 
+/*
+ * What was read right before, and is not answered, is somebody's who is not known: rather than what its peer
+ * sent earlier, that is answered.
+ */
+static __always_inline bool follows_unknown(const struct datagram_ring *ring, u64 last_receive)
+{
+	const struct datagram_slot *newest = &ring->slots[ring->newest % DATAGRAM_SLOTS];
+
+	return ring->anonymous && last_receive == ring->last_read &&
+	       (ring->slotless || (newest->open && newest->read && newest->source == ADDRESS_UNKNOWN));
+}
+
 /* What comes still later to somebody is no reply of which nobody knows to what. */
 #define LATE_REPLIES_NS 60000000000ULL
 
@@ -393,7 +412,7 @@ static __always_inline void served_sent(struct socket_state *st, struct socket_s
 		return;
 	retarget(ring, st);
 	ring->touched = now;
-	if (peer)
+	if (peer && !follows_unknown(ring, last_receive))
 		open = take_from(&peer->open, count);
 	if (!open) {
 		/* Whoever it was whose sender is not known. */

@@ -69,8 +69,9 @@ static __always_inline void connected_address(struct datagram_address *address, 
 
 /* A datagram that has come. */
 struct arrival {
-	u64 source; /* hash of its address */
-	u32 count;  /* of datagrams in it: more than one where they came together (UDP_GRO) */
+	u64 source;	   /* hash of its address */
+	u32 count;	   /* of datagrams in it: more than one where they came together (UDP_GRO) */
+	u32 segment_bytes; /* of each of these */
 	bool quic;
 };
 
@@ -117,6 +118,8 @@ static __always_inline void read_arrival(struct arrival *arrival, struct sk_buff
 	arrival->count = BPF_CORE_READ(shared, gso_segs);
 	if (!arrival->count)
 		arrival->count = 1;
+	if (arrival->count > 1)
+		arrival->segment_bytes = BPF_CORE_READ(shared, gso_size);
 }
 
 /* struct msghdr in user space, on 64 bit. */

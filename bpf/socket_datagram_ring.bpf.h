@@ -33,6 +33,7 @@ struct datagram_slot {
 	u64 source; /* hash of the address */
 	u32 read;   /* 0: not yet */
 	u32 open;   /* datagrams in it that are not answered */
+	u32 lap;    /* whose it is: the number of the arrival, and 1; written last */
 };
 
 /* Counters modulo 2^32; their differences are what is waiting. */
@@ -42,13 +43,15 @@ struct datagram_ring {
 	u64 last_read;
 	u64 turned; /* when `buried` was turned over */
 	u32 arrived;
-	u32 taken;     /* of the arrivals */
-	u32 newest;    /* of the slots, the one that was taken last */
-	u32 open;      /* datagrams that are read, and neither answered nor forgotten */
-	u32 anonymous; /* of these, those whose sender is not known */
-	u32 buried[2]; /* of these, those that have no slot; the second ones are older */
-	u32 gone;      /* forgotten ones whose sender is not known */
-	u64 gone_at;   /* when they were forgotten */
+	u32 taken;	   /* of the arrivals */
+	u32 newest;	   /* of the slots, the one that was taken last */
+	u32 slotless;	   /* what was read last has no slot: its arrival was being told */
+	u32 segment_bytes; /* of the datagrams that came together last */
+	u32 open;	   /* datagrams that are read, and neither answered nor forgotten */
+	u32 anonymous;	   /* of these, those whose sender is not known */
+	u32 buried[2];	   /* of these, those that have no slot; the second ones are older */
+	u32 gone;	   /* forgotten ones whose sender is not known */
+	u64 gone_at;	   /* when they were forgotten */
 	struct datagram_slot slots[DATAGRAM_SLOTS];
 };
 
@@ -122,6 +125,24 @@ static __always_inline bool dispel_doubt(struct socket_state *st)
 	return true;
 }
 
+/* The next slot; what is overwritten before its reply is buried. @return its number */
+static __always_inline u32 fill_slot(struct datagram_ring *ring, u64 arrival, u64 source, u32 count)
+{
+	u32 number = fetch_add_u32(&ring->arrived, 1);
+	struct datagram_slot *slot = &ring->slots[number % DATAGRAM_SLOTS];
+	u32 open = slot->open;
+
+	if (open && slot->read && !(slot->read & READ_FORGOTTEN))
+		__sync_fetch_and_add(&ring->buried[0], open);
+	slot->open = 0;
+	slot->arrival = arrival;
+	slot->source = source;
+	slot->read = 0;
+	slot->open = count;
+	*(volatile u32 *)&slot->lap = number + 1;
+	return number;
+}
+
 /* @param waiting datagrams that came before, all from `source` */
 static __noinline struct datagram_ring *make_ring(struct socket_state *st, u64 source, u32 waiting, u64 now)
 {
@@ -146,14 +167,9 @@ static __noinline struct datagram_ring *make_ring(struct socket_state *st, u64 s
 	if (waiting)
 		doubt(st); /* a read under way may not see the ring, and find its datagram by itself */
 	for (u32 i = 0; i < DATAGRAM_BACKLOG; i++) {
-		struct datagram_slot *slot;
-
 		if (i >= waiting)
 			break;
-		slot = &ring->slots[fetch_add_u32(&ring->arrived, 1) % DATAGRAM_SLOTS];
-		slot->arrival = st->arrival ? st->arrival : now;
-		slot->source = source;
-		slot->open = 1;
+		fill_slot(ring, st->arrival ? st->arrival : now, source, 1);
 	}
 	return ring;
 }
@@ -174,16 +190,30 @@ static __always_inline u32 take_from(u32 *counter, u32 count)
 
 static __always_inline void ring_arrived(struct datagram_ring *ring, const struct arrival *arrival, u64 now)
 {
-	struct datagram_slot *slot = &ring->slots[fetch_add_u32(&ring->arrived, 1) % DATAGRAM_SLOTS];
-	u32 open = slot->open;
+	fill_slot(ring, now, arrival->source, arrival->count);
+	if (arrival->segment_bytes)
+		ring->segment_bytes = arrival->segment_bytes;
+}
 
-	if (open && slot->read && !(slot->read & READ_FORGOTTEN))
-		__sync_fetch_and_add(&ring->buried[0], open);
-	slot->open = 0;
-	slot->arrival = now;
-	slot->source = arrival->source;
-	slot->read = 0;
-	slot->open = arrival->count;
+/* As many as came together, if they were as long as those that did so before. */
+static __always_inline u32 count_by_size(const struct datagram_ring *ring, u32 bytes)
+{
+	u32 segment = ring->segment_bytes;
+
+	return segment && bytes > segment ? (bytes + segment - 1) / segment : 1;
+}
+
+/* Times that another CPU is looked after, which writes a slot. */
+#define LOOKS_FOR_SLOT 64
+
+/* The hook of an arrival has taken the slot `newest`, and is about to write it. @return whether it has */
+static __always_inline bool is_written(const struct datagram_ring *ring, const struct datagram_slot *slot)
+{
+	for (u32 i = 0; i < LOOKS_FOR_SLOT; i++) {
+		if (*(const volatile u32 *)&slot->lap == ring->newest + 1)
+			return true;
+	}
+	return false;
 }
 
 /*
@@ -191,24 +221,19 @@ static __always_inline void ring_arrived(struct datagram_ring *ring, const struc
  * waiting.
  */
 static __always_inline struct datagram_slot *take_slot(struct sock *sk, struct socket_state *st,
-						       struct datagram_ring *ring, u64 source, u64 now)
+						       struct datagram_ring *ring, u64 source, u32 bytes,
+						       u64 now)
 {
 	u32 waiting = ring->arrived - ring->taken;
-	struct datagram_slot *slot;
 	u32 number;
 
 	if (!waiting || waiting >= 1U << 31) {
 		/* Nothing has told its arrival yet. */
 		doubt(st);
-		number = fetch_add_u32(&ring->arrived, 1);
-		slot = &ring->slots[number % DATAGRAM_SLOTS];
-		slot->arrival = now;
-		slot->source = source;
-		slot->read = 0;
-		slot->open = 1;
+		number = fill_slot(ring, now, source, count_by_size(ring, bytes));
 		ring->newest = number;
 		ring->taken = number + 1;
-		return slot;
+		return &ring->slots[number % DATAGRAM_SLOTS];
 	}
 	number = fetch_add_u32(&ring->taken, 1);
 	ring->newest = number;
@@ -258,7 +283,7 @@ static long close_slot(u32 index, struct closing *closing)
 	struct answered *answered = closing->answered;
 	u32 take = slot->open, read = slot->read;
 
-	if (closing->from + index == closing->taken)
+	if (closing->from + index == closing->taken || !closing->wanted)
 		return 1;
 	answered->next = closing->from + index;
 	if (!take || !read || (closing->source != ADDRESS_ANY && slot->source != closing->source))

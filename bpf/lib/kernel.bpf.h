@@ -165,6 +165,7 @@ struct sk_buff {
 };
 
 struct skb_shared_info {
+	unsigned short gso_size;
 	unsigned short gso_segs;
 };
 
