@@ -157,8 +157,6 @@ static __always_inline struct open_calls calls_of(struct socket_state *st)
 /* The socket serves for the first time. @return whether its target names the port */
 static __always_inline bool begin_to_serve(struct sock *sk, struct socket_state *st)
 {
-	u32 one = 1;
-
 	if (!is_unix(sk)) {
 		struct listening_port key = port_of(sk);
 
@@ -167,8 +165,7 @@ static __always_inline bool begin_to_serve(struct sock *sk, struct socket_state 
 				st->role = TACHO_ROLE_IGNORED;
 			return false;
 		}
-		if (!FIELD(sk, __sk_common.skc_dport))
-			bpf_map_update_elem(&datagram_ports, &key, &one, BPF_ANY);
+		serve_port(sk);
 	}
 	st->has_served = true;
 	return true;

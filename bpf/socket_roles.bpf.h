@@ -45,19 +45,38 @@ enum {
 	DATA_FIRST, /* data came before one; an answer may overtake the hook of the send */
 };
 
-/* Ports on which datagrams are served: a connected socket there is one of a server's for a client (DTLS). */
+/*
+ * Ports on which datagrams are served, and by which socket: a connected one there is one of that server's for
+ * a client (DTLS).
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1024);
 	__type(key, struct listening_port);
-	__type(value, u32);
+	__type(value, u64);
 } datagram_ports SEC(".maps");
 
+static __always_inline void serve_port(struct sock *sk)
+{
+	struct listening_port key = port_of(sk);
+	u64 address = (u64)sk;
+
+	if (!FIELD(sk, __sk_common.skc_dport))
+		bpf_map_update_elem(&datagram_ports, &key, &address, BPF_ANY);
+}
+
+/*
+ * No hook tells that a datagram socket was closed, but it has lost its port then (udp_lib_unhash). The memory
+ * of one is only used for others of its kind (SLAB_TYPESAFE_BY_RCU).
+ */
 static __always_inline bool serves_beside(struct sock *sk)
 {
 	struct listening_port key = port_of(sk);
+	u64 *address = bpf_map_lookup_elem(&datagram_ports, &key);
+	struct sock *server = address ? (struct sock *)*address : NULL;
 
-	return bpf_map_lookup_elem(&datagram_ports, &key);
+	return server && BPF_CORE_READ(server, __sk_common.skc_num) == key.port &&
+	       !BPF_CORE_READ(server, __sk_common.skc_dport);
 }
 
 /*

@@ -364,3 +364,37 @@ TEST_CASE("questions of a client that asks two at a time are two calls") {
   resolver.tell();
   resolver.finish();
 }
+
+TEST_CASE("a port that a server has given back makes no server of the client that gets it") {
+  constexpr std::uint16_t kPort = 20051;
+  const Watched where;
+  const UniqueFd upstream = bound_socket(0);
+  Child program(where.directory(), [port = port_of(upstream)](Line& parent) {
+    UniqueFd server = bound_socket(kPort);
+    const std::uint16_t served = port_of(server);
+    parent.tell(served);
+    const sockaddr_in from = receive_from(server);
+    send_to(server, ntohs(from.sin_port));
+    server = UniqueFd();
+    const UniqueFd client = bound_socket(served);
+    connect_to(client, port);
+    for (int i = 0; i < kRequests; ++i) {
+      send_to(client, port);
+      receive_once(client, kBytes);
+    }
+    parent.tell(port_of(client));
+    (void)parent.hear();
+  });
+  const auto served = static_cast<std::uint16_t>(program.hear());
+  const UniqueFd asking = bound_socket(0);
+  send_to(asking, served);
+  receive_once(asking, kBytes);
+  for (int i = 0; i < kRequests; ++i) {
+    answer(upstream);
+  }
+  REQUIRE(program.hear() == served);
+  CHECK(where.value("tacho_requests_total") == 1);
+  CHECK(where.value("tacho_dependency_calls_total", {{"peer", peer_at(port_of(upstream))}}) == kRequests);
+  program.tell();
+  program.finish();
+}
