@@ -14,7 +14,7 @@ bool check_config(const std::string& path, std::ostream& out, std::ostream& err)
     err << format(error, loaded.file_name) << '\n';
   }
   for (const auto& warning : loaded.warnings) {
-    err << format(warning, loaded.file_name, config::Severity::warning) << '\n';
+    err << format(warning, loaded.file_name) << '\n';
   }
   if (!loaded.errors.empty()) {
     return false;

@@ -18,12 +18,12 @@ bool before(const Location& left, const Location& right) {
 
 }  // namespace
 
-std::string format(const Diagnostic& diagnostic, std::string_view file_name, Severity severity) {
+std::string format(const Diagnostic& diagnostic, std::string_view file_name) {
   std::string out = printable(file_name);
   if (diagnostic.where.line > 0) {
     out += ':' + std::to_string(diagnostic.where.line) + ':' + std::to_string(diagnostic.where.column);
   }
-  out += severity == Severity::error ? ": error: " : ": warning: ";
+  out += diagnostic.severity == Severity::error ? ": error: " : ": warning: ";
   out += diagnostic.message;
   if (!diagnostic.hint.empty()) {
     out += " (" + diagnostic.hint + ')';
@@ -43,11 +43,12 @@ std::string quote(std::string_view text) {
 }
 
 void Problems::error(Location where, std::string message, std::string hint) {
-  errors_.add({.where = where, .message = std::move(message), .hint = std::move(hint)});
+  errors_.add({.severity = Severity::error, .where = where, .message = std::move(message), .hint = std::move(hint)});
 }
 
 void Problems::warning(Location where, std::string message, std::string hint) {
-  warnings_.add({.where = where, .message = std::move(message), .hint = std::move(hint)});
+  warnings_.add(
+      {.severity = Severity::warning, .where = where, .message = std::move(message), .hint = std::move(hint)});
 }
 
 void Problems::List::add(Diagnostic diagnostic) {
@@ -62,8 +63,11 @@ void Problems::List::add(Diagnostic diagnostic) {
 
 std::vector<Diagnostic> Problems::List::take() {
   if (more > 0) {
-    const Location last = shown.back().where;
-    shown.push_back({.where = last, .message = "and " + std::to_string(more) + " more", .hint = {}});
+    const Diagnostic& last = shown.back();
+    shown.push_back({.severity = last.severity,
+                     .where = last.where,
+                     .message = "and " + std::to_string(more) + " more",
+                     .hint = {}});
   }
   return std::exchange(shown, {});
 }

@@ -9,17 +9,19 @@
 
 namespace tacho::config {
 
+/// A file with an error is refused, one with a warning is taken.
+enum class Severity : std::uint8_t { error, warning };
+
 /// One thing wrong with a file: where, what, and what to do about it (may be empty).
 struct Diagnostic {
+  Severity severity = Severity::error;
   Location where;
   std::string message;
   std::string hint;
 };
 
-enum class Severity : std::uint8_t { error, warning };
-
 /// "file:line:col: error: message (hint)"; without line and column where the line is 0.
-std::string format(const Diagnostic& diagnostic, std::string_view file_name, Severity severity = Severity::error);
+std::string format(const Diagnostic& diagnostic, std::string_view file_name);
 
 /// Text of the file for use in a message: 'text', on one line, cut where it is long.
 std::string quote(std::string_view text);

@@ -312,7 +312,7 @@ Result<WebConfig> parse_web_config(std::string_view text, const std::filesystem:
     }
   }
   for (const Diagnostic& problem : problems.take_warnings()) {
-    config.warnings.push_back(format(problem, file.string(), Severity::warning));
+    config.warnings.push_back(format(problem, file.string()));
   }
   return config;
 }

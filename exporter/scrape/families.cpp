@@ -45,10 +45,12 @@ std::vector<config::Diagnostic> pointless_drops(const config::Config& config) {
   std::vector<config::Diagnostic> warnings;
   const std::vector<config::FamilyGlob>& globs = config.metrics.drop;
   for (std::size_t i = 0; i < globs.size(); ++i) {
-    if (matching_families(std::span(globs).subspan(i, 1)).empty()) {
+    // An empty pattern stands for an entry that is refused anyway.
+    if (!globs[i].pattern.empty() && matching_families(std::span(globs).subspan(i, 1)).empty()) {
       const auto meant = config::nearest(globs[i].pattern, family_names());
       warnings.push_back(
-          {.where = globs[i].where,
+          {.severity = config::Severity::warning,
+           .where = globs[i].where,
            .message =
                fmt::format("metrics.drop[{}]: {} matches no metric of tacho", i, config::quote(globs[i].pattern)),
            .hint = meant.empty() ? "exporter/METRICS.md lists them" : "did you mean " + config::quote(meant) + '?'});

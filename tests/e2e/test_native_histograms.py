@@ -159,6 +159,6 @@ def test_configured_forms_and_what_is_dropped(cgroups):
         assert names - families(tacho).keys() == dropped
         for text in (tacho.text(), tacho.text(OPENMETRICS)):
             assert not [line for line in text.splitlines() if any(re.match(rf"(# \w+ )?{name}\b", line) for name in dropped)]
-        assert "metrics.drop[2]: 'tacho_nothing' matches no metric of tacho" in tacho.process.output
+        assert ": warning: metrics.drop[2]: 'tacho_nothing' matches no metric of tacho" in tacho.process.output
         status, headers, body = tacho.http("/metrics", headers={"Accept": protobuf.ACCEPT, "Accept-Encoding": "gzip"})
         assert status == 200 and headers["Content-Encoding"] == "gzip" and body[:2] == b"\x1f\x8b"

@@ -174,8 +174,9 @@ TEST_CASE("contradictions that leave nothing to do are warnings") {
 TEST_CASE("a diagnostic is printed as compilers do") {
   CHECK(config::format({.where = {.line = 3, .column = 7}, .message = "bad", .hint = "do good"}, "a.yaml") ==
         "a.yaml:3:7: error: bad (do good)");
-  CHECK(config::format({.where = {.line = 3, .column = 7}, .message = "bad", .hint = {}}, "a.yaml",
-                       config::Severity::warning) == "a.yaml:3:7: warning: bad");
+  CHECK(config::format(
+            {.severity = config::Severity::warning, .where = {.line = 3, .column = 7}, .message = "bad", .hint = {}},
+            "a.yaml") == "a.yaml:3:7: warning: bad");
   CHECK(config::format({.where = {}, .message = "bad", .hint = {}}, "a\n.yaml") == "a\\n.yaml: error: bad");
 }
 

@@ -10,7 +10,7 @@
 /// "line:column message" of each, in the order reported.
 inline std::vector<std::string> brief(const std::vector<tacho::config::Diagnostic>& diagnostics) {
   std::vector<std::string> out;
-  for (const auto& [where, message, hint] : diagnostics) {
+  for (const auto& [severity, where, message, hint] : diagnostics) {
     out.push_back(std::to_string(where.line) + ':' + std::to_string(where.column) + ' ' + message);
   }
   return out;

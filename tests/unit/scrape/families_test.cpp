@@ -24,7 +24,7 @@ FamilySet dropped(const std::string& globs) {
 std::vector<std::string> warnings(const std::string& yaml) {
   std::vector<std::string> found;
   for (const config::Diagnostic& warning : pointless_drops(read(yaml))) {
-    found.push_back(config::format(warning, "tacho.yaml", config::Severity::warning));
+    found.push_back(config::format(warning, "tacho.yaml"));
   }
   return found;
 }
@@ -57,6 +57,12 @@ TEST_CASE("a glob that matches nothing is a warning that names its place") {
             "'tacho_requests_total'?)",
             "tacho.yaml:5:7: warning: metrics.drop[2]: 'go_*' matches no metric of tacho (exporter/METRICS.md lists "
             "them)"});
+}
+
+TEST_CASE("an entry that is refused is not said to match nothing, too") {
+  const auto loaded = config::load_text("metrics: {drop: [[], {a: b}]}", "tacho.yaml");
+  CHECK(loaded.errors.size() == 2);
+  CHECK(pointless_drops(loaded.config).empty());
 }
 
 }  // namespace
