@@ -83,14 +83,14 @@ def rows() -> list[Row]:
         slow = key[1] == "arm64"
         # The oldest kernel runs the basic variant of the programs, the newest one the full variant.
         essential = key in (("5.10", "amd64"), ("sid", "amd64"))
-        all_rows.append(Row(kernels[key], "auto", best, long=slow, essential=essential))
         between = key == ("6.12", "amd64")
+        all_rows.append(Row(kernels[key], "auto", best, long=slow, essential=essential, between=between))
         all_rows += [Row(kernels[key], method, method, long=slow, kernel_tests=not slow, between=between) for method in others]
     newest = kernels["6.12", "amd64"]
     all_rows.append(Row(newest, "auto", "tp_btf", cgroups="hybrid", kernel_tests=False))
     for name, best in (("5.10", "fentry"), ("6.1", "fentry")):
-        all_rows.append(Row(kernels[name, "amd64"], "auto", best, cgroups="v1", kernel_tests=False))
+        all_rows.append(Row(kernels[name, "amd64"], "auto", best, cgroups="v1", kernel_tests=False, between=name == "6.1"))
     for name, best in (("6.1", "fentry"), ("6.12", "tp_btf"), ("sid", "tp_btf")):
-        all_rows.append(Row(kernels[name, "amd64"], "auto", best, unprivileged=True, kernel_tests=False))
+        all_rows.append(Row(kernels[name, "amd64"], "auto", best, unprivileged=True, kernel_tests=False, between=name == "6.12"))
     all_rows.append(Row(kernels["6.1", "amd64"], "auto", "kprobe", types=False, kernel_tests=False))
     return all_rows
