@@ -4,15 +4,16 @@ from support.process import run
 
 
 def curl_times(url: str, requests: int, http: str, a_minute: int | None = None, more=()) -> list[float]:
-    """Seconds from each request to the first byte of its reply. `http` is the option that names the version; `more` are others."""
+    """Seconds from each request to the first byte of its reply, with what curl does before it sends it: the moment of that it tells
+    only some time after. `http` is the option that names the version; `more` are others."""
     rate = ["--rate", f"{a_minute}/m"] if a_minute else []
     report = run(
         ["curl", "--silent", "--show-error", "--insecure", http, *rate, *more, "--write-out",
-         r"%{http_code} %{time_starttransfer} %{time_pretransfer}\n",
+         r"%{http_code} %{time_starttransfer} %{time_connect} %{time_appconnect}\n",
          *(word for _ in range(requests) for word in ("--output", "/dev/null", url))],
         timeout=120,
     )  # fmt: skip
     lines = [line.split() for line in report.splitlines() if line.strip()]
     if [line[0] for line in lines] != ["200"] * requests:
         raise ValueError(f"curl was refused:\n{report}")
-    return [float(first) - float(sent) for _, first, sent in lines]
+    return [float(first) - max(float(made) for made in connected) for _, first, *connected in lines]
