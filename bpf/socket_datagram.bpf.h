@@ -263,8 +263,7 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 	struct datagram_slot *slot = NULL;
 	struct datagram_peer *peer;
 	struct open_calls calls;
-	bool slotless = false;
-	u32 count = 1;
+	u32 slotless = 0, count = 1;
 
 	st->arrival = 0;
 	if (st->role == TACHO_ROLE_DATAGRAM_CLIENT) {
@@ -285,7 +284,7 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 		} else {
 			/* Its arrival is still being told, on another CPU. */
 			slot = NULL;
-			slotless = true;
+			slotless = count = count_by_size(ring, bytes);
 		}
 	}
 	socket_number(st);
@@ -314,9 +313,10 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 		if (!ring)
 			return;
 		slot = take_slot(sk, st, ring, source, bytes, now);
-		slotless = slot && !is_written(ring, slot);
-		if (slotless)
+		if (slot && !is_written(ring, slot)) {
 			slot = NULL;
+			slotless = count;
+		}
 		if (slot) {
 			slot->arrival = arrival;
 			slot->source = source;
@@ -339,11 +339,11 @@ static __always_inline void reply_sent(struct socket_state *st, struct socket_sh
 	bool at_once = last_receive == ring->last_read && newest->read && newest->open >= count &&
 		       (source == ADDRESS_ANY || newest->source == source);
 	/* What is forgotten is not looked through for what was read right before. */
-	bool slotless = ring->slotless && last_receive == ring->last_read;
+	u32 slotless = last_receive == ring->last_read ? ring->slotless : 0;
 	u32 missing, live, late, zero = 0;
 	u64 arrivals, reads;
 
-	ring->slotless = false;
+	ring->slotless = slotless - smaller(slotless, count);
 	close_requests(st->number, source,
 		       at_once ? ring->newest
 		       : peer  ? peer->first

@@ -45,7 +45,7 @@ struct datagram_ring {
 	u32 arrived;
 	u32 taken;	   /* of the arrivals */
 	u32 newest;	   /* of the slots, the one that was taken last */
-	u32 slotless;	   /* what was read last has no slot: its arrival was being told */
+	u32 slotless;	   /* read last, without a slot: their arrival was being told */
 	u32 segment_bytes; /* of the datagrams that came together last */
 	u32 open;	   /* datagrams that are read, and neither answered nor forgotten */
 	u32 anonymous;	   /* of these, those whose sender is not known */
