@@ -4,6 +4,7 @@
 #include <optional>
 #include <ranges>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "targets/kubelet_links.h"
@@ -11,7 +12,11 @@
 namespace tacho::targets {
 
 std::vector<const CgroupIdentity*> ContainerNames::owners_of_ids(const std::vector<CgroupIdentity>& containers) const {
-  const auto rank = [this](const CgroupIdentity* one) { return std::pair(one->place, !names_.contains(one->path)); };
+  // A runtime that was killed leaves the cgroup of what it ran; the container may run again in another one.
+  const auto rank = [this](const CgroupIdentity* one) {
+    return std::tuple(one->place > CgroupIdentity::Place::elsewhere, !is_inhabited_(one->path), one->place,
+                      !names_.contains(one->path));
+  };
   // A user's id says nothing about the machine's containers.
   std::map<std::pair<std::string_view, std::string_view>, const CgroupIdentity*> owner;
   for (const CgroupIdentity& container : containers) {

@@ -18,10 +18,15 @@ class ContainerNames {
  public:
   using Map = std::map<std::string, ContainerName, std::less<>>;
 
-  explicit ContainerNames(NameSources sources = {}) : sources_(std::move(sources)), engines_(sources_) {}
+  /// Whether a process is in a cgroup, by its path.
+  using IsInhabited = std::function<bool(const std::string& path)>;
 
-  /// Learns the names of these containers and forgets all others. Where two cgroups carry one id, the one that only a
-  /// runtime can have made has the name, and the other none.
+  ContainerNames(NameSources sources, IsInhabited is_inhabited)
+      : sources_(std::move(sources)), is_inhabited_(std::move(is_inhabited)), engines_(sources_) {}
+
+  /// Learns the names of these containers and forgets all others. Where two cgroups carry one id, one that only root
+  /// can have made has the name, of these one with processes in it, then one that only a runtime can have made; the
+  /// others have none.
   /// @return how many are still without a name although they are a pod's; its pause container is one
   std::size_t refresh(const std::vector<CgroupIdentity>& containers);
 
@@ -37,6 +42,7 @@ class ContainerNames {
   void read_engines(const std::vector<const CgroupIdentity*>& owners);
 
   NameSources sources_;
+  IsInhabited is_inhabited_;
   EngineFiles engines_;
   Map names_;
   std::set<std::string> missed_;  // paths of pods' containers without a name

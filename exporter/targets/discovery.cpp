@@ -44,7 +44,7 @@ Discovery::Discovery(const kernel::BpfObject& object, Paths paths, TargetTable& 
       mutex_(mutex),
       observer_(observer),
       maps_(std::move(maps)),
-      names_(paths_.names),
+      names_(paths_.names, [this](const std::string& path) { return is_inhabited(paths_.cgroupfs, path); }),
       problems_(kProblemInterval) {
   world_.own_tgid = static_cast<std::uint32_t>(::getpid());
   world_.node = paths_.node;

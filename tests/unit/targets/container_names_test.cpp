@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "targets/kubelet_links.h"
@@ -49,11 +50,13 @@ void link_log(const TempTree& tree, const std::string& pod, const std::string& n
   tree.link("log/containers/" + file.substr(0, 251) + ".log", target);
 }
 
-ContainerNames names_in(const TempTree& tree) {
+ContainerNames names_in(
+    const TempTree& tree, ContainerNames::IsInhabited is_inhabited = [](const std::string&) { return true; }) {
   return ContainerNames({.log = tree.path() + "/log",
                          .lib = tree.path() + "/lib",
                          .snap = tree.path() + "/snap",
-                         .home = tree.path() + "/home"});
+                         .home = tree.path() + "/home"},
+                        std::move(is_inhabited));
 }
 
 }  // namespace
@@ -197,6 +200,33 @@ TEST_CASE("where two cgroups carry one id, the runtime's own has the name, which
   CHECK(names.refresh({twin, container(id_of(1))}) == 0);
   CHECK(names.known().size() == 1);
   CHECK(names.known().contains("/" + id_of(1)));
+}
+
+TEST_CASE("where two cgroups carry one id, the one with processes in it has the name") {
+  const TempTree tree;
+  link_log(tree, "api-1", "web", id_of(1), log_of("api-1", "web"));
+  // What a runtime has left that was killed.
+  CgroupIdentity left = container(id_of(1));
+  left.path = "/left";
+  CgroupIdentity living = container(id_of(1));
+  living.place = CgroupIdentity::Place::runtime_root;
+  // Whoever is root in a container cannot take it from there, however alive.
+  CgroupIdentity forged = container(id_of(1));
+  forged.path = "/docker/x/kubepods/forged";
+  forged.place = CgroupIdentity::Place::inside_container;
+  bool lives = true;
+  auto names =
+      names_in(tree, [&](const std::string& path) { return path == forged.path || (path == living.path && lives); });
+  CHECK(names.refresh({left}) == 0);
+  CHECK(names.known().contains(left.path));
+  CHECK(names.refresh({forged, left, living}) == 0);
+  CHECK(names.known().size() == 1);
+  CHECK(names.known().contains(living.path));
+  // Both are empty: it stays where it is.
+  lives = false;
+  CHECK(names.refresh({forged, left, living}) == 0);
+  CHECK(names.known().size() == 1);
+  CHECK(names.known().contains(living.path));
 }
 
 TEST_CASE("a renamed container goes by its new name at the next look") {
