@@ -4,26 +4,30 @@
 #include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
 #include <iostream>
+#include <memory>
+#include <utility>
 #include <vector>
 
+#include "answers.h"
 #include "app.h"
 #include "base/liveness.h"
 #include "base/unique_fd.h"
 #include "base/version.h"
 #include "config/web_config_file.h"
-#include "endpoints.h"
 #include "kernel/kernel_types.h"
 #include "metrics/exposition.h"
+#include "process/confine.h"
+#include "process/web_keeper.h"
 #include "reload.h"
 #include "watch.h"
 #include "web/health.h"
-#include "web/server.h"
 
 namespace tacho {
 namespace {
@@ -52,13 +56,14 @@ struct Loop {
   UniqueFd hangups;
   ReloadQueue reloads;
 
-  Result<void> open() {
+  /// @param publish as Watch::start()
+  Result<void> open(Watch::Publish publish = {}) {
     auto hangup = hangup_descriptor();
     if (!hangup) {
       return std::unexpected(hangup.error());
     }
     hangups = std::move(*hangup);
-    auto started = Watch::start(liveness);
+    auto started = Watch::start(liveness, std::move(publish));
     if (!started) {
       return std::unexpected(started.error());
     }
@@ -111,6 +116,55 @@ int run_until(App& app, Loop& loop, targets::Time until) {
   return loop.watch->signal();
 }
 
+scrape::WebCounters counters_of(process::WebKeeper& keeper) {
+  const process::SharedState& shared = keeper.shared();
+  const web::GateCounters& now = shared.counters;
+  return {.open = now.open,
+          .accepted = now.accepted,
+          .lost = {{"no_request", now.timed_out},
+                   {"crowded_out", now.displaced},
+                   {"slow_reader", now.cut_off},
+                   {"busy", now.refused}},
+          .starts = keeper.starts(),
+          .cpu_seconds = static_cast<double>(shared.cpu_ns) * 1e-9,
+          .dropped_log_lines = shared.dropped_lines};
+}
+
+/// Of this process, and of the one that serves the network.
+class RightsOfAll {
+ public:
+  RightsOfAll(const process::WebKeeper& keeper, std::vector<std::string> lacks)
+      : keeper_(keeper), lacks_(std::move(lacks)) {}
+
+  std::vector<process::Rights> read() {
+    std::vector<process::Rights> all;
+    if (auto own = own_.read(::getpid())) {
+      own->lacks = lacks_;
+      all.push_back(std::move(*own));
+    }
+    if (auto web = keeper_.web_rights()) {
+      all.push_back(std::move(*web));
+    }
+    return all;
+  }
+
+ private:
+  const process::WebKeeper& keeper_;
+  const std::vector<std::string> lacks_;
+  process::RightsReader own_{"collector"};
+};
+
+std::string names_of(const process::Rights& rights) {
+  const auto names = process::capability_names(rights.capabilities);
+  return names.empty() ? "no capability" : fmt::format("the capabilities {}", fmt::join(names, ", "));
+}
+
+/// Whether targets are found by what a process runs: the path of another user's executable takes a capability.
+bool has_executable(const config::Config& config) {
+  return std::ranges::any_of(config.targets,
+                             [](const config::TargetRule& rule) { return rule.process && rule.process->exe; });
+}
+
 int failed(const Error& error) {
   spdlog::error("{}", error.message);
   return kExitFailed;
@@ -118,56 +172,64 @@ int failed(const Error& error) {
 
 }  // namespace
 
-int serve(const Cli& cli, const config::Config& config) {
+int serve(const Cli& cli, const config::Config& config, MoreRoutes more_routes) {
+  const auto begin = std::chrono::steady_clock::now();
+  spdlog::info("tacho {} starts", version());
+  // Before anything else: what is forked here has one thread, and nothing that it must not have.
+  auto keeper = process::WebKeeper::prepare({.listen_addresses = cli.listen_addresses,
+                                             .web_config_file = cli.web_config_file,
+                                             .telemetry_path = cli.telemetry_path,
+                                             .lifecycle = cli.enable_lifecycle,
+                                             .more_routes = std::move(more_routes)});
+  if (!keeper) {
+    return failed(keeper.error());
+  }
+  process::SharedState& shared = (*keeper)->shared();
   Loop loop;
-  if (auto opened = loop.open(); !opened) {
+  if (auto opened = loop.open([&shared](const auto& stuck) { shared.beat(stuck); }); !opened) {
     return failed(opened.error());
   }
-  spdlog::info("tacho {} starts", version());
   auto app = App::start(cli, config, true);
   if (!app) {
     return failed(app.error());
   }
   // A service that counts no request must not look started; others learn it from /-/ready.
-  if (const std::string blindness = (*app)->blindness(); (*app)->service_manager().asks() && !blindness.empty()) {
+  const std::string blindness = (*app)->blindness();
+  if ((*app)->service_manager().asks() && !blindness.empty()) {
     return failed(Error{blindness, EPERM});
   }
+  shared.set_blindness(blindness);
   // All programs are loaded: what that took, 18 MB, is not needed again, and would stay between what is.
   kernel::forget_types();
   ::malloc_trim(0);
-  const EndpointContext context{.app = app->get(),
-                                .telemetry_path = cli.telemetry_path,
-                                .lifecycle = cli.enable_lifecycle,
-                                .reload = [&loop] { return loop.reloads.ask(); },
-                                .liveness = &loop.liveness};
-  web::Options options;
-  options.listen_addresses = cli.listen_addresses;
-  if (!cli.web_config_file.empty()) {
-    options.web_config_file = cli.web_config_file;
+  const std::vector<std::string> lacks = process::confine_collector(
+      {.tells_service_manager = (*app)->service_manager().asks(), .reads_executables = has_executable(config)});
+  const auto held = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
+  Answers answers(**app, loop.reloads, loop.liveness);
+  const auto rights_of_all = std::make_shared<RightsOfAll>(**keeper, lacks);
+  (*app)->scraper().observe_processes([rights_of_all] { return rights_of_all->read(); });
+  (*app)->scraper().observe_web([raw = keeper->get()] { return counters_of(*raw); });
+  const auto served =
+      (*keeper)->serve([&answers](const boundary::Question& question) { return answers.make(question); },
+                       [&watch = *loop.watch] { watch.end(kExitFailed); });
+  if (!served) {
+    keeper->reset();  // asks nothing any more
+    return failed(served.error());
   }
-  auto server = web::Server::start(options, endpoints(context), loop.liveness);
-  if (!server) {
-    return failed(server.error());
+  for (const process::Rights& rights : rights_of_all->read()) {
+    spdlog::info("{} (process {}, uid {}) holds {}{}", rights.process, rights.pid, rights.uid, names_of(rights),
+                 rights.process == "collector" ? fmt::format(", {} ms after the start", held.count()) : "");
   }
-  (*app)->scraper().observe_web([raw = server->get()] {
-    const web::Statistics now = raw->statistics();
-    return scrape::WebCounters{.open = now.open,
-                               .accepted = now.accepted,
-                               .lost = {{"no_request", now.timed_out},
-                                        {"crowded_out", now.displaced},
-                                        {"slow_reader", now.cut_off},
-                                        {"busy", now.refused}}};
-  });
-  for (const std::string& address : (*server)->addresses()) {
-    spdlog::info("listening on {}{}", address, (*server)->tls() ? " (TLS)" : "");
+  for (const std::string& address : (*keeper)->addresses()) {
+    spdlog::info("listening on {}{}", address, (*keeper)->tls() ? " (TLS)" : "");
   }
   (*app)->service_manager().ready("serves");
   run_until(**app, loop, targets::Time::max());
   (*app)->service_manager().stopping();
   loop.reloads.close();
-  server->reset();
+  keeper->reset();
   loop.watch->only_kernel_is_left();
-  return kExitOk;
+  return loop.watch->code();
 }
 
 int once(const Cli& cli, const config::Config& config) {

@@ -1,12 +1,19 @@
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "cli.h"
 #include "config/config.h"
+#include "web/message.h"
 
 namespace tacho {
 
+/// Routes of the web process besides tacho's own, for tests of what that process can do.
+using MoreRoutes = std::function<std::vector<web::Route>()>;
+
 /// Observes and serves until SIGINT or SIGTERM. @return exit code
-int serve(const Cli& cli, const config::Config& config);
+int serve(const Cli& cli, const config::Config& config, MoreRoutes more_routes = {});
 
 /// Observes for a little more than a second and prints one exposition. @return exit code
 int once(const Cli& cli, const config::Config& config);

@@ -12,6 +12,9 @@
 #include <array>
 #include <csignal>
 #include <cstring>
+#include <utility>
+
+#include "process/capabilities.h"
 
 namespace tacho {
 namespace {
@@ -19,13 +22,14 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kLookEvery = 1s;
-constexpr auto kReportEvery = 60s;
 
 /// Ends the program after Watch::kTimeToEnd and a little, on whichever thread: even the lines that this one logs may
 /// wait for a lock that is never given back.
-void end_for_certain() {
+void end_for_certain(int code) {
+  static std::sig_atomic_t exit_code = 0;
+  exit_code = code;
   struct sigaction end{};
-  end.sa_handler = [](int) { ::_exit(0); };
+  end.sa_handler = [](int) { ::_exit(exit_code); };
   ::sigaction(SIGALRM, &end, nullptr);
   const itimerval once{.it_interval = {}, .it_value = {.tv_sec = 1, .tv_usec = 0}};
   ::setitimer(ITIMER_REAL, &once, nullptr);
@@ -33,23 +37,30 @@ void end_for_certain() {
 
 }  // namespace
 
-Result<std::unique_ptr<Watch>> Watch::start(const Liveness& liveness) {
+Result<std::unique_ptr<Watch>> Watch::start(const Liveness& liveness, Publish publish) {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
-  std::unique_ptr<Watch> watch(new Watch(liveness));
+  std::unique_ptr<Watch> watch(new Watch(liveness, std::move(publish)));
   if (::pthread_sigmask(SIG_BLOCK, &signals, nullptr) != 0) {
     return fail_errno("cannot block signals");
   }
   watch->signals_ = UniqueFd(::signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC));
+  watch->wanted_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   watch->ending_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   watch->done_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!watch->signals_ || !watch->ending_ || !watch->done_) {
+  if (!watch->signals_ || !watch->wanted_ || !watch->ending_ || !watch->done_) {
     return fail_errno("cannot receive signals");
   }
-  watch->thread_ = std::thread([raw = watch.get()] { raw->run(); });
-  ::pthread_setname_np(watch->thread_.native_handle(), "tacho-watch");
+  watch->thread_ = std::thread([raw = watch.get()] {
+    ::pthread_setname_np(::pthread_self(), "tacho-watch");
+    // It needs none, and starts before the others give up theirs.
+    if (auto done = process::keep_capabilities(0); !done) {
+      spdlog::warn("the thread that ends tacho keeps its capabilities: {}", done.error().message);
+    }
+    raw->run();
+  });
   return watch;
 }
 
@@ -60,8 +71,14 @@ Watch::~Watch() {
   }
 }
 
+void Watch::end(int code) {
+  code_ = code;
+  ::eventfd_write(wanted_.get(), 1);
+}
+
 void Watch::run() {
-  std::array<pollfd, 2> events{pollfd{signals_.get(), POLLIN, 0}, pollfd{done_.get(), POLLIN, 0}};
+  std::array<pollfd, 3> events{pollfd{signals_.get(), POLLIN, 0}, pollfd{done_.get(), POLLIN, 0},
+                               pollfd{wanted_.get(), POLLIN, 0}};
   while (true) {
     auto wait = std::chrono::ceil<std::chrono::milliseconds>(kLookEvery);
     if (signal_ != 0) {
@@ -74,6 +91,11 @@ void Watch::run() {
     if ((events[0].revents & POLLIN) != 0) {
       take_signal();
     }
+    if ((events[2].revents & POLLIN) != 0) {
+      ::eventfd_t count = 0;
+      ::eventfd_read(wanted_.get(), &count);
+      begin_to_end(SIGTERM);
+    }
     report();
     if (signal_ != 0 && Liveness::Clock::now() >= end_) {
       if (only_kernel_is_left_) {
@@ -81,7 +103,7 @@ void Watch::run() {
       } else {
         spdlog::warn("ending without waiting for what is under way any longer");
       }
-      ::_exit(0);
+      ::_exit(code_);
     }
   }
 }
@@ -91,23 +113,27 @@ void Watch::take_signal() {
   if (::read(signals_.get(), &info, sizeof(info)) != sizeof(info) || signal_ != 0) {
     return;
   }
+  begin_to_end(static_cast<int>(info.ssi_signo));
+}
+
+void Watch::begin_to_end(int signal) {
+  if (signal_ != 0) {
+    return;
+  }
   end_ = Liveness::Clock::now() + kTimeToEnd;
-  signal_ = static_cast<int>(info.ssi_signo);
-  end_for_certain();
-  spdlog::info("ending on signal {}", ::strsignal(signal_));
+  signal_ = signal;
+  end_for_certain(code_);
+  if (code_ == 0) {
+    spdlog::info("ending on signal {}", ::strsignal(signal));
+  }
   ::eventfd_write(ending_.get(), 1);
 }
 
 void Watch::report() {
   const auto stuck = liveness_.stuck();
-  const auto now = Liveness::Clock::now();
-  if (stuck && (stuck->what != reported_ || now >= next_report_)) {
-    spdlog::error("{}; /-/healthy and /-/ready say so", stuck->text());
-    reported_ = stuck->what;
-    next_report_ = now + kReportEvery;
-  } else if (!stuck && !reported_.empty()) {
-    spdlog::info("{} goes on", reported_);
-    reported_.clear();
+  report_.look(stuck);
+  if (publish_) {
+    publish_(stuck);
   }
 }
 

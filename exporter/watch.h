@@ -2,13 +2,17 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "base/liveness.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "stuck_report.h"
 
 namespace tacho {
 
@@ -16,11 +20,13 @@ namespace tacho {
 /// on SIGINT and SIGTERM: in order if the thread that runs it follows, and without it if that takes too long.
 class Watch {
  public:
+  using Publish = std::function<void(const std::optional<Liveness::Stuck>&)>;
   /// From the signal on, everything has to be over by then.
   static constexpr auto kTimeToEnd = std::chrono::milliseconds(900);
 
   /// Blocks the two signals in the calling thread, and in those that it starts from here on.
-  static Result<std::unique_ptr<Watch>> start(const Liveness& liveness);
+  /// @param publish hears once a second, on that thread, what is stuck; empty: nobody
+  static Result<std::unique_ptr<Watch>> start(const Liveness& liveness, Publish publish = {});
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
   /// The program ended in order.
@@ -30,25 +36,32 @@ class Watch {
   [[nodiscard]] int descriptor() const { return ending_.get(); }
   /// That signal, or 0.
   [[nodiscard]] int signal() const { return signal_; }
+  /// What the program is to end with.
+  [[nodiscard]] int code() const { return code_; }
+  /// Ends the program with that exit code, as a signal does with 0.
+  void end(int code);
   /// All that is left is to take the programs out of the kernel, which waits for others: a grace period for each of the
   /// older tracepoints. It does the same for a process that has gone.
   void only_kernel_is_left() { only_kernel_is_left_ = true; }
 
  private:
-  explicit Watch(const Liveness& liveness) : liveness_(liveness) {}
+  Watch(const Liveness& liveness, Publish publish) : liveness_(liveness), publish_(std::move(publish)) {}
   void run();
   void report();
   void take_signal();
+  void begin_to_end(int signal);
 
   const Liveness& liveness_;
   UniqueFd signals_;
+  UniqueFd wanted_;
   UniqueFd ending_;
   UniqueFd done_;
   std::atomic<int> signal_ = 0;
+  std::atomic<int> code_ = 0;
   std::atomic<bool> only_kernel_is_left_ = false;
   Liveness::Clock::time_point end_;
-  std::string reported_;
-  Liveness::Clock::time_point next_report_;
+  const Publish publish_;
+  StuckReport report_;
   std::thread thread_;
 };
 

@@ -317,8 +317,8 @@ Result<WebConfig> parse_web_config(std::string_view text, const std::filesystem:
   return config;
 }
 
-Result<WebConfig> read_web_config(const std::filesystem::path& file) {
-  const auto text = read_regular_file(file, kMaxFileSize);
+Result<WebConfig> read_web_config(const std::filesystem::path& file, const ReadFile& read) {
+  const auto text = read ? read(file, kMaxFileSize) : read_regular_file(file, kMaxFileSize);
   if (!text) {
     return std::unexpected(text.error().within("web configuration " + file.string()));
   }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -67,7 +68,10 @@ struct WebConfig {
 /// "file:line:col: error: …"; passwords are not repeated in it.
 Result<WebConfig> parse_web_config(std::string_view text, const std::filesystem::path& file);
 
-/// The same for the file's text.
-Result<WebConfig> read_web_config(const std::filesystem::path& file);
+/// How a file is read: its text, cut after one byte more than the limit.
+using ReadFile = std::function<Result<std::string>(const std::filesystem::path& path, std::size_t limit)>;
+
+/// The same for the file's text. @param read none: from disk
+Result<WebConfig> read_web_config(const std::filesystem::path& file, const ReadFile& read = {});
 
 }  // namespace tacho::config

@@ -6,9 +6,6 @@
 namespace tacho::page {
 namespace {
 
-/// Rows in one answer.
-constexpr std::uint64_t kMaxRows = 10'000;
-
 std::optional<char> decode_hex(std::string_view digits) {
   unsigned value = 0;
   const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
@@ -54,13 +51,13 @@ Result<std::uint64_t> number_of(const std::map<std::string, std::string>& parame
   return number;
 }
 
-Result<scrape::TableQuery> table_query(std::string_view query) {
+Result<boundary::TableQuery> table_query(std::string_view query) {
   const auto parameters = parse_query(query);
-  scrape::TableQuery result;
+  boundary::TableQuery result;
   if (const auto sort = parameters.find("sort"); sort != parameters.end()) {
-    const auto key = scrape::find_sort_key(sort->second);
+    const auto key = boundary::find_sort_key(sort->second);
     if (!key) {
-      return fail("sort: one of " + scrape::sort_key_names() + " is expected");
+      return fail("sort: one of " + boundary::sort_key_names() + " is expected");
     }
     result.sort = *key;
   }
@@ -71,10 +68,13 @@ Result<scrape::TableQuery> table_query(std::string_view query) {
     result.descending = order->second == "desc";
   }
   if (const auto filter = parameters.find("filter"); filter != parameters.end()) {
+    if (filter->second.size() > boundary::kMaxFilter) {
+      return fail("filter: at most " + std::to_string(boundary::kMaxFilter) + " bytes are expected");
+    }
     result.filter = filter->second;
   }
   const auto offset = number_of(parameters, "offset", result.offset, UINT32_MAX);
-  const auto limit = number_of(parameters, "limit", result.limit, kMaxRows);
+  const auto limit = number_of(parameters, "limit", result.limit, boundary::kMaxRows);
   if (!offset || !limit) {
     return std::unexpected(offset ? limit.error() : offset.error());
   }

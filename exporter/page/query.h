@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "scrape/view.h"
+#include "boundary/question.h"
 
 namespace tacho::page {
 
@@ -21,7 +21,7 @@ Result<std::uint64_t> number_of(const std::map<std::string, std::string>& parame
                                 std::uint64_t missing, std::uint64_t most);
 
 /// sort, order (asc, desc), filter, offset, limit. Errors name the parameter and what it may be.
-Result<scrape::TableQuery> table_query(std::string_view query);
+Result<boundary::TableQuery> table_query(std::string_view query);
 
 /// Identifiers separated by commas.
 std::vector<std::string> split_ids(std::string_view list);

@@ -1,11 +1,11 @@
 #include "page/routes.h"
 
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 
 #include <cstdint>
+#include <stdexcept>
 
 #include "page/assets.h"
-#include "page/json.h"
 #include "page/query.h"
 
 namespace tacho::page {
@@ -15,14 +15,6 @@ namespace {
 constexpr std::string_view kPolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-web::Response json_response(std::string body) {
-  web::Response response;
-  response.content_type = "application/json";
-  response.headers.emplace_back("Cache-Control", "no-store");
-  response.body = std::move(body);
-  return response;
-}
 
 web::Response refusal(const Error& error, int status = 400) {
   web::Response response;
@@ -58,33 +50,69 @@ web::Response file_response(const web::Request& request, std::string_view name, 
   return response;
 }
 
-web::Response table(scrape::Scraper& scraper, const std::function<std::vector<std::string>()>& absent,
-                    const web::Request& request) {
+web::Response document(boundary::Collector& collector, const boundary::Question& question) {
+  web::Response response = answered(collector, question);
+  response.headers.emplace_back("Cache-Control", "no-store");
+  return response;
+}
+
+web::Response table(boundary::Collector& collector, const web::Request& request) {
   const auto query = table_query(request.query);
-  return query ? json_response(table_json(scraper.table(*query), absent())) : refusal(query.error());
+  if (!query) {
+    return refusal(query.error());
+  }
+  const auto question = boundary::table_question(*query);
+  return question ? document(collector, *question) : refusal({"filter: too long"});
 }
 
-web::Response history(scrape::Scraper& scraper, const web::Request& request) {
-  auto parameters = parse_query(request.query);
-  const auto since = number_of(parameters, "since", 0, UINT64_MAX);
-  return since ? json_response(history_json(scraper.history(split_ids(parameters["ids"]), *since)))
-               : refusal(since.error());
-}
-
-web::Response detail(scrape::Scraper& scraper, const web::Request& request) {
+/// Of targets by their ids; an id that is none names no target.
+Result<boundary::Question> question_for_ids(boundary::Kind kind, const web::Request& request, const std::string& key) {
   auto parameters = parse_query(request.query);
   const auto since = number_of(parameters, "since", 0, UINT64_MAX);
   if (!since) {
-    return refusal(since.error());
+    return std::unexpected(since.error());
   }
-  const auto view = scraper.detail(parameters["id"], *since);
-  return view ? json_response(detail_json(*view)) : refusal({"no target has this id (now)"}, 404);
+  boundary::Question question{.since = *since, .kind = kind};
+  for (const std::string& text : split_ids(parameters[key])) {
+    const auto id = boundary::parse_id(text);
+    if (id && question.id_count < question.ids.size()) {
+      question.ids.at(question.id_count++) = *id;
+    }
+  }
+  return question;
+}
+
+web::Response history(boundary::Collector& collector, const web::Request& request) {
+  const auto question = question_for_ids(boundary::Kind::history, request, "ids");
+  return question ? document(collector, *question) : refusal(question.error());
+}
+
+web::Response detail(boundary::Collector& collector, const web::Request& request) {
+  const auto question = question_for_ids(boundary::Kind::detail, request, "id");
+  return question ? document(collector, *question) : refusal(question.error());
 }
 
 }  // namespace
 
-std::vector<web::Route> routes(scrape::Scraper& scraper, const std::string& telemetry_path,
-                               std::function<std::vector<std::string>()> absent) {
+web::Response answered(boundary::Collector& collector, const boundary::Question& question) {
+  const auto answer = collector.ask(question);
+  if (!answer) {
+    throw std::runtime_error(answer.error().message);
+  }
+  web::Response response;
+  switch (answer->status) {
+    case boundary::Status::done:
+      response.content_type = "application/json";
+      response.body = answer->text.view();
+      return response;
+    case boundary::Status::missing:
+      return refusal({"no target has this id (now)"}, 404);
+    default:
+      throw std::runtime_error("the collector could not answer");
+  }
+}
+
+std::vector<web::Route> routes(boundary::Collector& collector, const std::string& telemetry_path) {
   std::vector<web::Route> list;
   const auto add = [&list](std::string path, web::Handler handler) {
     list.push_back({.path = std::move(path), .methods = {"GET"}, .handler = std::move(handler)});
@@ -101,10 +129,9 @@ std::vector<web::Route> routes(scrape::Scraper& scraper, const std::string& tele
           [asset, tag](const web::Request& request) { return file_response(request, asset.name, asset.body, tag); });
     }
   }
-  add("/api/v1/targets",
-      [&scraper, absent = std::move(absent)](const web::Request& request) { return table(scraper, absent, request); });
-  add("/api/v1/history", [&scraper](const web::Request& request) { return history(scraper, request); });
-  add("/api/v1/target", [&scraper](const web::Request& request) { return detail(scraper, request); });
+  add("/api/v1/targets", [&collector](const web::Request& request) { return table(collector, request); });
+  add("/api/v1/history", [&collector](const web::Request& request) { return history(collector, request); });
+  add("/api/v1/target", [&collector](const web::Request& request) { return detail(collector, request); });
   return list;
 }
 

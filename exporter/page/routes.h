@@ -1,18 +1,18 @@
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "scrape/scraper.h"
+#include "boundary/answer.h"
 #include "web/message.h"
 
 namespace tacho::page {
 
-/// The live page at /, its files below /assets/, and the JSON below /api/v1/ that it and `tacho top` read. The scraper
-/// must outlive the server.
-/// @param absent names of configured targets that match nothing; called by several threads
-std::vector<web::Route> routes(scrape::Scraper& scraper, const std::string& telemetry_path,
-                               std::function<std::vector<std::string>()> absent);
+/// The live page at /, its files below /assets/, and the JSON below /api/v1/ that it and `tacho top` read. The
+/// collector must outlive the server.
+std::vector<web::Route> routes(boundary::Collector& collector, const std::string& telemetry_path);
+
+/// A document that the collector makes of the question: 200, or what its status says.
+web::Response answered(boundary::Collector& collector, const boundary::Question& question);
 
 }  // namespace tacho::page

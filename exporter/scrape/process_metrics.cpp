@@ -61,7 +61,7 @@ std::chrono::system_clock::time_point process_start() {
   return std::chrono::system_clock::time_point(std::chrono::duration_cast<std::chrono::nanoseconds>(seconds));
 }
 
-std::vector<prometheus::MetricFamily> process_metrics() {
+std::vector<prometheus::MetricFamily> process_metrics(const ServingCost& other) {
   std::vector<prometheus::MetricFamily> families;
   const std::vector<double> stat = stat_fields();
   constexpr std::size_t kThreads = 20 - kFirst;
@@ -72,7 +72,8 @@ std::vector<prometheus::MetricFamily> process_metrics() {
     const auto seconds = [](const timeval& t) {
       return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
     };
-    families.push_back(single("process_cpu_seconds_total", seconds(usage.ru_utime) + seconds(usage.ru_stime)));
+    families.push_back(
+        single("process_cpu_seconds_total", seconds(usage.ru_utime) + seconds(usage.ru_stime) + other.cpu_seconds));
   }
   std::error_code error;
   std::ptrdiff_t descriptors = 0;
@@ -90,8 +91,8 @@ std::vector<prometheus::MetricFamily> process_metrics() {
   if (stat.size() > kResident) {
     families.push_back(single("process_start_time_seconds", start_time(stat)));
     families.push_back(single("process_virtual_memory_bytes", stat[kVirtual]));
-    families.push_back(
-        single("process_resident_memory_bytes", stat[kResident] * static_cast<double>(::sysconf(_SC_PAGESIZE))));
+    families.push_back(single("process_resident_memory_bytes",
+                              stat[kResident] * static_cast<double>(::sysconf(_SC_PAGESIZE)) + other.memory_bytes));
     families.push_back(single("process_threads", stat[kThreads]));
   }
   return families;

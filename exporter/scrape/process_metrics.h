@@ -10,7 +10,14 @@ namespace tacho::scrape {
 /// When this process started; within a clock tick. The Unix epoch where /proc does not tell.
 std::chrono::system_clock::time_point process_start();
 
-/// The usual `process_*` families of this process, as Prometheus' client libraries name them.
-std::vector<prometheus::MetricFamily> process_metrics();
+/// What the process that serves the network takes.
+struct ServingCost {
+  double cpu_seconds = 0;
+  double memory_bytes = 0;  ///< of its own
+};
+
+/// The usual `process_*` families of this process, as Prometheus' client libraries name them; CPU and resident memory
+/// with those of the other one.
+std::vector<prometheus::MetricFamily> process_metrics(const ServingCost& other = {});
 
 }  // namespace tacho::scrape

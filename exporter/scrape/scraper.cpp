@@ -18,19 +18,8 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kTargetMaps{"cgroup_targets", "process_targets"};
 
-constexpr std::size_t kPiece = std::size_t{256} << 10;
-
 double seconds_since(std::int64_t start_ns) {
   return static_cast<double>(kernel_now_ns() - start_ns) * 1e-9;
-}
-
-/// The last piece, or a new one where that is full: a page of 30 MB in one text would be copied each time it outgrows
-/// its place.
-std::string& piece_with_room(std::vector<std::string>& pieces) {
-  if (pieces.back().size() >= kPiece) {
-    pieces.emplace_back().reserve(kPiece + kPiece / 16);
-  }
-  return pieces.back();
 }
 
 }  // namespace
@@ -150,12 +139,10 @@ std::string Scraper::window_text() const {
   return config::format_duration(window_);
 }
 
-void Scraper::write_probe(std::vector<std::string>& pieces, std::size_t number, metrics::Format format,
-                          CollectorResult& result) {
+void Scraper::write_probe(PageText& page, std::size_t number, metrics::Format format, CollectorResult& result) {
   probes::Probe& probe = *probes_[number];
   const std::int64_t start = kernel_now_ns();
-  const std::size_t pieces_before = pieces.size();
-  const std::size_t before = pieces.back().size();
+  const std::size_t before = page.size();
   result.collector = probe.name();
   try {
     std::vector<std::pair<const Runtime*, metrics::Row>> rows;
@@ -170,29 +157,28 @@ void Scraper::write_probe(std::vector<std::string>& pieces, std::size_t number, 
       if (dropped_.contains(probe.families()[family].name)) {
         continue;
       }
-      writer.begin(pieces.back(), probe.families(), family);
+      writer.begin(page.end(), probe.families(), family);
       for (const auto& [runtime, row] : rows) {
-        writer.add(piece_with_room(pieces), runtime->series[number], runtime->proto, row);
+        writer.add(page.end(), runtime->series[number], runtime->proto, row);
       }
-      writer.end(piece_with_room(pieces));
+      writer.end(page.end());
     }
   } catch (const std::exception& error) {
     spdlog::error("probe {}: {}", probe.name(), error.what());
-    pieces.resize(pieces_before);
-    pieces.back().resize(before);
+    page.cut(before);
     result.success = false;
   }
   result.seconds = seconds_since(start);
 }
 
-void Scraper::write_saturation(std::vector<std::string>& pieces, metrics::Format format) {
+void Scraper::write_saturation(PageText& page, metrics::Format format) {
   const std::span<const metrics::Family> families = saturation_families();
   metrics::FamilyWriter writer(style(format));
   for (std::size_t family = 0; family < families.size(); ++family) {
     if (dropped_.contains(families[family].name)) {
       continue;
     }
-    writer.begin(pieces.back(), families, family);
+    writer.begin(page.end(), families, family);
     for (const auto& runtime : runtimes_) {
       const auto saturation = is_judged(runtime) ? runtime->saturation.estimate() : std::nullopt;
       if (saturation) {
@@ -201,19 +187,19 @@ void Scraper::write_saturation(std::vector<std::string>& pieces, metrics::Format
             .histograms = {},
             .dynamic = {},
             .fine = {}};
-        writer.add(piece_with_room(pieces), runtime->series[probes_.size()], runtime->proto, row);
+        writer.add(page.end(), runtime->series[probes_.size()], runtime->proto, row);
       }
     }
-    writer.end(piece_with_room(pieces));
+    writer.end(page.end());
   }
 }
 
-void Scraper::write_conditions(std::vector<std::string>& pieces, metrics::Format format) {
+void Scraper::write_conditions(PageText& page, metrics::Format format) {
   if (dropped_.contains(condition_families().front().name)) {
     return;
   }
   metrics::FamilyWriter writer(style(format));
-  writer.begin(pieces.back(), condition_families(), 0);
+  writer.begin(page.end(), condition_families(), 0);
   for (const auto& runtime : runtimes_) {
     if (!is_judged(runtime)) {
       continue;
@@ -222,9 +208,9 @@ void Scraper::write_conditions(std::vector<std::string>& pieces, metrics::Format
     for (const std::optional<bool>& on : runtime->conditions.evaluate(runtime->window.few_samples())) {
       row.values.push_back(on ? metrics::Value::count(*on ? 1 : 0) : metrics::Value::absent());
     }
-    writer.add(piece_with_room(pieces), runtime->series.back(), runtime->proto, row);
+    writer.add(page.end(), runtime->series.back(), runtime->proto, row);
   }
-  writer.end(piece_with_room(pieces));
+  writer.end(page.end());
 }
 
 void Scraper::write_self(std::string& out, metrics::Format format) {
@@ -241,7 +227,8 @@ void Scraper::write_self(std::string& out, metrics::Format format) {
   for (const auto& probe : probes_) {
     objects.push_back({&probe->object(), probe->bounded_maps(), skipped_so_far_[objects.size()]});
   }
-  append(program_metrics(reload_));
+  const WebCounters web = web_ ? web_() : WebCounters{};
+  append(program_metrics(reload_, web.dropped_log_lines));
   append(target_metrics(table_));
   append(object_metrics(objects, failed_, run_statistics_));
   std::vector<CollectorResult> results = results_;
@@ -250,31 +237,35 @@ void Scraper::write_self(std::string& out, metrics::Format format) {
   }
   append(collector_metrics(results));
   if (web_) {
-    append(web_metrics(web_()));
+    append(web_metrics(web));
   }
-  append(process_metrics());
+  ServingCost serving{.cpu_seconds = web.cpu_seconds};
+  if (rights_) {
+    const std::vector<process::Rights> processes = rights_();
+    append(rights_metrics(processes));
+    const auto found = std::ranges::find(processes, "web", &process::Rights::process);
+    serving.memory_bytes = found == processes.end() ? 0 : static_cast<double>(found->memory_bytes);
+  }
+  append(process_metrics(serving));
 }
 
-std::vector<std::string> Scraper::scrape_pieces(metrics::Format format) {
+void Scraper::write_page(PageText& page, metrics::Format format) {
   const std::lock_guard lock(mutex_);
-  std::vector<std::string> pieces(1);
   results_.assign(probes_.size(), {});
   for (std::size_t i = 0; i < probes_.size(); ++i) {
-    write_probe(pieces, i, format, results_[i]);
+    write_probe(page, i, format, results_[i]);
   }
-  write_saturation(pieces, format);
-  write_conditions(pieces, format);
-  write_self(pieces.emplace_back(), format);
-  metrics::append_end(pieces.back(), format);
-  return pieces;
+  write_saturation(page, format);
+  write_conditions(page, format);
+  write_self(page.end(), format);
+  metrics::append_end(page.end(), format);
+  page.finish();
 }
 
 std::string Scraper::scrape(metrics::Format format) {
-  std::string out;
-  for (const std::string& piece : scrape_pieces(format)) {
-    out += piece;
-  }
-  return out;
+  PageText page;
+  write_page(page, format);
+  return page.take();
 }
 
 void Scraper::reconfigure(const config::Config& config) {
@@ -313,6 +304,16 @@ std::vector<const kernel::BpfObject*> Scraper::objects() const {
 void Scraper::observe_web(std::function<WebCounters()> counters) {
   const std::lock_guard lock(mutex_);
   web_ = std::move(counters);
+}
+
+void Scraper::observe_processes(std::function<std::vector<process::Rights>()> rights) {
+  const std::lock_guard lock(mutex_);
+  rights_ = std::move(rights);
+}
+
+std::vector<process::Rights> Scraper::processes() {
+  const std::lock_guard lock(mutex_);
+  return rights_ ? rights_() : std::vector<process::Rights>{};
 }
 
 void Scraper::set_reload_state(const ReloadState& state) {

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/log.h"
+#include "boundary/readers.h"
 #include "config/config.h"
 #include "kernel/skipped_events.h"
 #include "metrics/buckets.h"
@@ -23,7 +23,7 @@
 #include "probes/probe.h"
 #include "scrape/conditions.h"
 #include "scrape/families.h"
-#include "scrape/readers.h"
+#include "scrape/page_text.h"
 #include "scrape/saturation.h"
 #include "scrape/self_metrics.h"
 #include "scrape/view.h"
@@ -59,18 +59,18 @@ class Scraper final : public targets::TargetObserver {
   void adopt();
   /// Samples the counters behind the windowed gauges; once a second, takes the mutex.
   void sample();
-  /// One exposition, in pieces that follow each other; takes the mutex, changes nothing. One probe that fails
-  /// leaves out its own families only.
-  std::vector<std::string> scrape_pieces(metrics::Format format);
-  /// The same for those whom read_by() has told of; a warning in the log where that took longer than who scrapes
-  /// allows.
-  std::vector<std::string> page(metrics::Format format);
-  /// The same in one.
+  /// One exposition; takes the mutex, changes nothing. One probe that fails leaves out its own families only.
+  void write_page(PageText& page, metrics::Format format);
+  /// The same in one text.
   std::string scrape(metrics::Format format);
   /// Other windows and buckets from now on, counters stay; takes the mutex.
   void reconfigure(const config::Config& config);
   /// Where the web server's counters are from, while there is one; takes the mutex.
   void observe_web(std::function<WebCounters()> counters);
+  /// Where it is known what tacho's processes may do; takes the mutex.
+  void observe_processes(std::function<std::vector<process::Rights>()> rights);
+  /// The same, now.
+  [[nodiscard]] std::vector<process::Rights> processes();
   /// What the last reload came to; takes the mutex.
   void set_reload_state(const ReloadState& state);
   /// Takes the mutex.
@@ -113,10 +113,9 @@ class Scraper final : public targets::TargetObserver {
   }
 
   void build_series(Runtime& runtime) const;
-  void write_probe(std::vector<std::string>& pieces, std::size_t number, metrics::Format format,
-                   CollectorResult& result);
-  void write_saturation(std::vector<std::string>& pieces, metrics::Format format);
-  void write_conditions(std::vector<std::string>& pieces, metrics::Format format);
+  void write_probe(PageText& page, std::size_t number, metrics::Format format, CollectorResult& result);
+  void write_saturation(PageText& page, metrics::Format format);
+  void write_conditions(PageText& page, metrics::Format format);
   void write_self(std::string& out, metrics::Format format);
   Result<void> add_to_probes(std::uint32_t index);
   /// Brings what the kernel has kept from the programs up to date.
@@ -147,12 +146,12 @@ class Scraper final : public targets::TargetObserver {
   std::vector<std::unique_ptr<Runtime>> runtimes_;  // by index
   bool unflushed_ = false;
   std::set<std::uint32_t> prepared_;  // vacant indices that have blocks
-  Readers readers_;
-  RateLimited complaints_{std::chrono::minutes(5)};
+  boundary::Readers readers_;
   std::vector<CollectorResult> results_;
   std::set<std::string_view> maintenance_;  // probes that could not be looked after, and have been told
   ReloadState reload_;
   std::function<WebCounters()> web_;
+  std::function<std::vector<process::Rights>()> rights_;
   std::string instance_;
   std::uint64_t tick_ = 0;                      // of the last sample
   Losses losses_;                               // as of the last sample

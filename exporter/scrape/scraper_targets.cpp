@@ -131,13 +131,4 @@ void Scraper::read_by(std::string_view reader) {
   readers_.scraped(reader, std::chrono::steady_clock::now());
 }
 
-std::vector<std::string> Scraper::page(metrics::Format format) {
-  const auto asked = readers_.page_begun(std::chrono::steady_clock::now());
-  auto pieces = scrape_pieces(format);
-  if (const auto line = readers_.complaint(std::chrono::steady_clock::now() - asked)) {
-    complaints_.log(LogLevel::warn, "scrape", *line);
-  }
-  return pieces;
-}
-
 }  // namespace tacho::scrape

@@ -64,15 +64,23 @@ inline constexpr std::array kSelfFamilies{
                "Connections to tacho's own web server that got no whole answer: no whole request came in time "
                "(no_request), there were too many (crowded_out), the client took too little of the answer "
                "(slow_reader), too many requests were in line (busy)."},
+    SelfFamily{"tacho_web_process_starts_total", metrics::Type::counter, "",
+               "Processes that served the network so far: each but the first was started because the one before had "
+               "ended, or had hung."},
     SelfFamily{"tacho_log_dropped_lines_total", metrics::Type::counter, "",
                "Lines of the log that were dropped because nobody read it."},
-    SelfFamily{"process_cpu_seconds_total", metrics::Type::counter, "", "User and system CPU time of tacho."},
-    SelfFamily{"process_open_fds", metrics::Type::gauge, "", "Open file descriptors of tacho."},
+    SelfFamily{"tacho_process_capabilities", metrics::Type::gauge, "process,capability",
+               "1: this process of tacho (collector: counts; web: serves the network) holds the capability of the "
+               "kernel; bpf and perfmon also with 0, the others only where they are held."},
+    SelfFamily{"process_cpu_seconds_total", metrics::Type::counter, "",
+               "User and system CPU time of tacho, of both processes."},
+    SelfFamily{"process_open_fds", metrics::Type::gauge, "", "Open file descriptors of the process that counts."},
     SelfFamily{"process_max_fds", metrics::Type::gauge, "", "Limit of open file descriptors."},
     SelfFamily{"process_start_time_seconds", metrics::Type::gauge, "", "When tacho started (Unix time)."},
-    SelfFamily{"process_virtual_memory_bytes", metrics::Type::gauge, "", "Virtual memory of tacho."},
-    SelfFamily{"process_resident_memory_bytes", metrics::Type::gauge, "", "Resident memory of tacho."},
-    SelfFamily{"process_threads", metrics::Type::gauge, "", "Threads of tacho."},
+    SelfFamily{"process_virtual_memory_bytes", metrics::Type::gauge, "", "Virtual memory of the process that counts."},
+    SelfFamily{"process_resident_memory_bytes", metrics::Type::gauge, "",
+               "Resident memory of tacho; what its processes share counts once."},
+    SelfFamily{"process_threads", metrics::Type::gauge, "", "Threads of the process that counts."},
 };
 
 /// An empty family of kSelfFamilies in prometheus-cpp's model; an unknown name fails to compile.

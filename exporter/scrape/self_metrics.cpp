@@ -1,5 +1,7 @@
 #include "scrape/self_metrics.h"
 
+#include <linux/capability.h>
+
 #include <array>
 
 #include "base/log.h"
@@ -175,15 +177,31 @@ std::vector<prometheus::MetricFamily> web_metrics(const WebCounters& counters) {
     add_sample(lost, {{"reason", reason}}, static_cast<double>(count));
   }
   return {single("tacho_web_connections", static_cast<double>(counters.open)),
-          single("tacho_web_connections_accepted_total", static_cast<double>(counters.accepted)), lost};
+          single("tacho_web_connections_accepted_total", static_cast<double>(counters.accepted)), lost,
+          single("tacho_web_process_starts_total", static_cast<double>(counters.starts))};
 }
 
-std::vector<prometheus::MetricFamily> program_metrics(const ReloadState& reload) {
+std::vector<prometheus::MetricFamily> rights_metrics(std::span<const process::Rights> processes) {
+  constexpr process::CapabilitySet kAlways = process::capability_bit(CAP_BPF) | process::capability_bit(CAP_PERFMON);
+  auto family = empty_family("tacho_process_capabilities");
+  for (const process::Rights& rights : processes) {
+    for (unsigned number = 0; number < 64; ++number) {
+      const process::CapabilitySet bit = process::capability_bit(number);
+      if (((rights.capabilities | kAlways) & bit) != 0) {
+        add_sample(family, {{"process", rights.process}, {"capability", process::capability_name(number)}},
+                   (rights.capabilities & bit) != 0 ? 1 : 0);
+      }
+    }
+  }
+  return {family};
+}
+
+std::vector<prometheus::MetricFamily> program_metrics(const ReloadState& reload, std::uint64_t dropped_elsewhere) {
   auto build = empty_family("tacho_build_info");
   add_sample(build, {{"version", std::string(version())}, {"compiler", __VERSION__}}, 1);
   return {build, single("tacho_config_last_reload_successful", reload.successful ? 1 : 0),
           single("tacho_config_last_reload_success_timestamp_seconds", reload.success_time),
-          single("tacho_log_dropped_lines_total", static_cast<double>(dropped_log_lines()))};
+          single("tacho_log_dropped_lines_total", static_cast<double>(dropped_log_lines() + dropped_elsewhere))};
 }
 
 }  // namespace tacho::scrape

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernel/bpf_object.h"
+#include "process/capabilities.h"
 #include "scrape/self_families.h"
 #include "targets/target_table.h"
 
@@ -48,11 +49,18 @@ struct WebCounters {
   std::uint64_t open = 0;
   std::uint64_t accepted = 0;
   std::vector<std::pair<std::string, std::uint64_t>> lost;  ///< by reason
+  std::uint64_t starts = 0;
+  double cpu_seconds = 0;
+  std::uint64_t dropped_log_lines = 0;
 };
 
 std::vector<prometheus::MetricFamily> web_metrics(const WebCounters& counters);
 
-std::vector<prometheus::MetricFamily> program_metrics(const ReloadState& reload);
+/// @param dropped_elsewhere lines of the log that other processes of tacho dropped
+std::vector<prometheus::MetricFamily> program_metrics(const ReloadState& reload, std::uint64_t dropped_elsewhere = 0);
+
+/// What tacho's processes may do.
+std::vector<prometheus::MetricFamily> rights_metrics(std::span<const process::Rights> processes);
 
 /// Events lost by an object so far, by reason; empty if they cannot be read.
 std::vector<std::pair<std::string_view, std::uint64_t>> losses(const kernel::BpfObject& object);

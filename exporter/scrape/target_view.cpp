@@ -4,7 +4,8 @@
 #include <nlohmann/json.hpp>
 
 namespace tacho::scrape {
-std::string targets_json(std::span<const TargetSummary> targets, std::span<const std::string> absent) {
+std::string targets_json(std::span<const TargetSummary> targets, std::span<const std::string> absent,
+                         std::span<const process::Rights> processes) {
   using nlohmann::json;
   json list = json::array();
   for (const TargetSummary& target : targets) {
@@ -33,7 +34,16 @@ std::string targets_json(std::span<const TargetSummary> targets, std::span<const
     }
     list.push_back(std::move(entry));
   }
-  const json document{{"targets", list}, {"absent", absent}};
+  json document{{"targets", list}, {"absent", absent}};
+  for (const process::Rights& rights : processes) {
+    document["processes"].push_back({{"process", rights.process},
+                                     {"pid", rights.pid},
+                                     {"uid", rights.uid},
+                                     {"capabilities", process::capability_names(rights.capabilities)},
+                                     {"no_new_privileges", rights.no_new_privileges},
+                                     {"system_calls_filtered", rights.filtered},
+                                     {"not_permitted", rights.lacks}});
+  }
   return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

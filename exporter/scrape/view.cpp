@@ -1,16 +1,10 @@
 #include "scrape/view.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
-#include <array>
 #include <ranges>
 
 namespace tacho::scrape {
 namespace {
-
-constexpr std::array<std::string_view, 8> kSortKeys{"name",       "rate",  "p50",  "p99",
-                                                    "saturation", "queue", "idle", "conditions"};
 
 char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -21,20 +15,6 @@ bool contains(std::string_view text, std::string_view word) {
 }
 
 }  // namespace
-
-std::string_view sort_key_name(SortKey key) {
-  return kSortKeys.at(static_cast<std::size_t>(key));
-}
-
-std::optional<SortKey> find_sort_key(std::string_view name) {
-  const auto found = std::ranges::find(kSortKeys, name);
-  return found == kSortKeys.end() ? std::nullopt
-                                  : std::optional(static_cast<SortKey>(std::distance(kSortKeys.begin(), found)));
-}
-
-std::string sort_key_names() {
-  return fmt::format("{}", fmt::join(kSortKeys, ", "));
-}
 
 std::string target_id(const targets::Labels& labels) {
   constexpr std::uint64_t kOffset = 0xcbf29ce484222325;
@@ -50,7 +30,7 @@ std::string target_id(const targets::Labels& labels) {
     add(name);
     add(value);
   }
-  return fmt::format("{:016x}", hash);
+  return boundary::id_text(hash);
 }
 
 bool matches(const targets::DesiredTarget& target, std::string_view filter) {

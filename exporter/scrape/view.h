@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "boundary/question.h"
 #include "kernel/bpf_object.h"
 #include "metrics/history.h"
 #include "probes/probe.h"
@@ -31,23 +32,11 @@ struct TargetSummary {
   std::vector<std::string_view> conditions;  ///< that hold
 };
 
-/// What people who look at targets may sort them by. What cannot be said of a target puts it at the end, ties are in
-/// the order of the labels.
-enum class SortKey : std::uint8_t { name, rate, p50, p99, saturation, queue, idle, conditions };
-
-std::string_view sort_key_name(SortKey key);
-std::optional<SortKey> find_sort_key(std::string_view name);
-/// All names, for messages: "name, rate, p50 …".
-std::string sort_key_names();
-
-/// Which part of the table of targets is wanted.
-struct TableQuery {
-  SortKey sort = SortKey::rate;
-  bool descending = true;
-  std::string filter;  ///< words, each of which is in the name, a label's value or the cgroup's path, whatever its case
-  std::size_t offset = 0;
-  std::size_t limit = 50;
-};
+using boundary::find_sort_key;
+using boundary::sort_key_name;
+using boundary::sort_key_names;
+using boundary::SortKey;
+using boundary::TableQuery;
 
 struct TableRow {
   std::string id;  ///< of the labels, so it is the same in the next tacho

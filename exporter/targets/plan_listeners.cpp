@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -42,6 +43,17 @@ void set_rank(DesiredTarget& target, const World& world) {
   }
 }
 
+/// What tacho listens on; its other processes have the same sockets.
+std::set<std::uint64_t> own_sockets(const World& world) {
+  std::set<std::uint64_t> sockets;
+  for (const Listener& listener : world.listeners) {
+    if (listener.tgid == world.own_tgid) {
+      sockets.insert(listener.socket);
+    }
+  }
+  return sockets;
+}
+
 }  // namespace
 
 void TargetRules::plan_listeners(const World& world, const Earlier& earlier, std::vector<DesiredTarget>& targets,
@@ -50,11 +62,12 @@ void TargetRules::plan_listeners(const World& world, const Earlier& earlier, std
   for (const DesiredTarget& target : targets) {
     taken.insert(target.processes.begin(), target.processes.end());
   }
+  const std::set<std::uint64_t> own = own_sockets(world);
   std::map<std::string, CgroupIdentity> found;
   std::vector<Listener> loose;
   for (const Listener& listener : world.listeners) {
     const auto path = owners.path.find(listener.cgroup);
-    if (listener.tgid == world.own_tgid || taken.contains(listener.tgid)) {
+    if (own.contains(listener.socket) || taken.contains(listener.tgid)) {
       continue;
     }
     // A cgroup outside our view (a cgroup namespace) is like the root: its processes are told apart by themselves.

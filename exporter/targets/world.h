@@ -28,7 +28,7 @@ struct World {
   std::string own_cgroup;                                   ///< path of tacho's own; only where a rule needs it
   std::map<std::string, ContainerName, std::less<>> names;  ///< of containers, by path; what is not known is not there
   std::string node;                                         ///< name of the machine in Kubernetes, where it is known
-  std::uint32_t own_tgid = 0;                               ///< tacho does not discover itself
+  std::uint32_t own_tgid = 0;                               ///< tacho does not discover itself, nor who has its sockets
 };
 
 }  // namespace tacho::targets

@@ -1,5 +1,6 @@
 #include "web/encoding.h"
 
+#define ZLIB_CONST  // input is only read
 #include <zlib.h>
 
 #include <algorithm>
@@ -42,8 +43,8 @@ class Deflater {
   Deflater& operator=(const Deflater&) = delete;
   ~Deflater() { deflateEnd(&stream_); }
 
-  bool add(std::string& text, int flush) {
-    stream_.next_in = reinterpret_cast<Bytef*>(text.data());
+  bool add(std::string_view text, int flush) {
+    stream_.next_in = reinterpret_cast<const Bytef*>(text.data());
     stream_.avail_in = static_cast<uInt>(text.size());
     do {
       stream_.next_out = reinterpret_cast<Bytef*>(chunk_.data());
@@ -54,7 +55,7 @@ class Deflater {
       }
       const std::size_t made = chunk_.size() - stream_.avail_out;
       if (made > 0) {
-        out_.emplace_back(chunk_.data(), made);
+        out_.emplace_back(std::string(chunk_.data(), made));
       }
     } while (stream_.avail_out == 0);
     return true;
@@ -90,16 +91,15 @@ bool accepts_gzip(const std::optional<std::string>& accept_encoding) {
 
 std::optional<Pieces> gzip(Pieces& text, bool keep) {
   Deflater deflater;
-  for (std::string& piece : text) {
-    if (!deflater.add(piece, Z_NO_FLUSH)) {
+  for (Piece& piece : text) {
+    if (!deflater.add(piece.view(), Z_NO_FLUSH)) {
       return std::nullopt;
     }
     if (!keep) {
-      std::string().swap(piece);
+      piece = {};
     }
   }
-  std::string nothing;
-  return deflater.add(nothing, Z_FINISH) ? std::optional(deflater.take()) : std::nullopt;
+  return deflater.add({}, Z_FINISH) ? std::optional(deflater.take()) : std::nullopt;
 }
 
 std::optional<std::string> gzip(std::string text) {
@@ -110,8 +110,8 @@ std::optional<std::string> gzip(std::string text) {
     return std::nullopt;
   }
   std::string whole;
-  for (const std::string& piece : *compressed) {
-    whole += piece;
+  for (const Piece& piece : *compressed) {
+    whole += piece.view();
   }
   return whole;
 }

@@ -143,7 +143,8 @@ bool Gate::write(Exchange& exchange) {
   const std::size_t pieces = 1 + (exchange.answer.body ? exchange.answer.body->size() : 0);
   std::size_t turn = 0;
   while (exchange.piece < pieces) {
-    const std::string& piece = exchange.piece == 0 ? exchange.answer.head : (*exchange.answer.body)[exchange.piece - 1];
+    const std::string_view piece =
+        exchange.piece == 0 ? exchange.answer.head : (*exchange.answer.body)[exchange.piece - 1].view();
     if (exchange.sent == piece.size()) {
       ++exchange.piece;
       exchange.sent = 0;
@@ -154,7 +155,7 @@ bool Gate::write(Exchange& exchange) {
       return true;
     }
     std::size_t count = 0;
-    switch (exchange.stream.write(std::string_view(piece).substr(exchange.sent), count)) {
+    switch (exchange.stream.write(piece.substr(exchange.sent), count)) {
       case Stream::Step::later:
         return true;
       case Stream::Step::ended:

@@ -37,6 +37,11 @@ bool watch(int epoll, int fd, unsigned events, std::uint64_t data) {
   return ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
+/// Of any descriptor: there may be no file to open.
+UniqueFd duplicate(const UniqueFd& descriptor) {
+  return UniqueFd(::fcntl(descriptor.get(), F_DUPFD_CLOEXEC, 0));
+}
+
 /// Whether accept would find a connection, or recv something; leaves errno alone.
 bool has_pending(int socket) {
   const int before = errno;
@@ -49,19 +54,28 @@ bool has_pending(int socket) {
 }  // namespace
 
 Result<std::unique_ptr<Gate>> Gate::open(std::vector<Listener> listeners, Site& site, LiveConfig& config,
-                                         Liveness& liveness, const GateLimits& limits) {
-  std::unique_ptr<Gate> gate(new Gate(std::move(listeners), site, config, liveness, limits));
+                                         Liveness& liveness, const GateLimits& limits, GateCounters* counters) {
+  std::unique_ptr<Gate> gate(new Gate(std::move(listeners), site, config, liveness, limits, counters));
   if (auto prepared = gate->prepare(); !prepared) {
     return std::unexpected(prepared.error());
   }
-  gate->thread_ = std::thread([raw = gate.get()] { raw->run(); });
-  ::pthread_setname_np(gate->thread_.native_handle(), "tacho-gate");
+  gate->thread_ = std::thread([raw = gate.get()] {
+    ::pthread_setname_np(::pthread_self(), "tacho-gate");
+    raw->run();
+  });
   return gate;
 }
 
 Gate::Gate(std::vector<Listener> listeners, Site& site, LiveConfig& config, Liveness& liveness,
-           const GateLimits& limits)
-    : listeners_(std::move(listeners)), site_(site), config_(config), liveness_(liveness), limits_(limits) {}
+           const GateLimits& limits, GateCounters* counters)
+    : listeners_(std::move(listeners)),
+      site_(site),
+      config_(config),
+      liveness_(liveness),
+      limits_(limits),
+      counters_(counters != nullptr ? *counters : own_counters_) {
+  counters_.open = 0;
+}
 
 Gate::~Gate() {
   stop_ = true;
@@ -83,7 +97,7 @@ Result<void> Gate::prepare() {
   }
   epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  spare_ = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  spare_ = duplicate(wake_);
   bool good = epoll_ && wake_ && spare_;
   const auto add = [&](int fd) {
     good = good && watch(epoll_.get(), fd, EPOLLIN, kListenerBit | static_cast<std::uint64_t>(fd));
@@ -168,7 +182,7 @@ void Gate::accept_all(int listener) {
       // Left in the queue, the connection would wake us for ever: accept it to close it.
       spare_.reset();
       const UniqueFd refused(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
-      spare_ = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+      spare_ = duplicate(wake_);
     }
   }
 }

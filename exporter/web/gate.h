@@ -14,6 +14,7 @@
 #include "base/liveness.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "web/counters.h"
 #include "web/exchange.h"
 #include "web/fair_queue.h"
 #include "web/listener.h"
@@ -37,16 +38,6 @@ struct GateLimits {
   unsigned threads = 4;                                                 ///< that call handlers
 };
 
-/// Connections since the start; each only grows, before the client can see why.
-struct GateCounters {
-  std::atomic<std::uint64_t> accepted = 0;
-  std::atomic<std::uint64_t> timed_out = 0;  ///< closed: no whole request in time
-  std::atomic<std::uint64_t> displaced = 0;  ///< closed before the answer: too many others
-  std::atomic<std::uint64_t> cut_off = 0;    ///< closed while the answer went out: the client took too little of it
-  std::atomic<std::uint64_t> refused = 0;    ///< answered 503: too many requests in line
-  std::atomic<std::uint64_t> open = 0;       ///< now
-};
-
 /// Accepts connections, and does all that waits for a client itself, on one thread: TLS, request heads, answers. A
 /// slow client thus costs a descriptor and some memory, never a thread. Handlers run on a few threads, passwords are
 /// checked on one, pages are made on one and shared by all who asked before. `immediate` routes and refusals are
@@ -57,8 +48,10 @@ struct GateCounters {
 class Gate {
  public:
   /// Starts the threads, which take no signals if the caller's are blocked. The other parts must outlive the gate.
+  /// @param counters where to count on; none: the gate's own
   static Result<std::unique_ptr<Gate>> open(std::vector<Listener> listeners, Site& site, LiveConfig& config,
-                                            Liveness& liveness, const GateLimits& limits = {});
+                                            Liveness& liveness, const GateLimits& limits = {},
+                                            GateCounters* counters = nullptr);
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
   /// Closes the listeners at once; answers under way may go out for the time of grace; waits for handlers that run.
@@ -82,7 +75,8 @@ class Gate {
     std::size_t size;
   };
 
-  Gate(std::vector<Listener> listeners, Site& site, LiveConfig& config, Liveness& liveness, const GateLimits& limits);
+  Gate(std::vector<Listener> listeners, Site& site, LiveConfig& config, Liveness& liveness, const GateLimits& limits,
+       GateCounters* counters);
 
   // gate.cpp: who is let in, and who has to go
   Result<void> prepare();
@@ -143,7 +137,8 @@ class Gate {
   std::unique_ptr<Workers> page_maker_;
   std::unique_ptr<Workers> password_checker_;
   Clock::time_point next_look_;
-  GateCounters counters_;
+  GateCounters own_counters_;
+  GateCounters& counters_;
   std::atomic<bool> stop_ = false;
   bool stopping_ = false;
   Clock::time_point stop_until_;

@@ -129,7 +129,7 @@ Result<ListenAddress> ListenAddress::parse(std::string_view text) {
 }
 
 Listener::~Listener() {
-  if (fd_ && !path_.empty()) {
+  if (!path_.empty()) {
     ::unlink(path_.c_str());
   }
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
@@ -28,13 +29,24 @@ class Listener {
   /// that nobody listens on any more is replaced.
   static Result<Listener> open(const ListenAddress& address);
 
-  Listener(Listener&& other) noexcept = default;
+  /// Of a descriptor that listens already, whoever made it; its path stays.
+  static Listener adopt(UniqueFd fd, std::string bound, bool is_unix) {
+    return {std::move(fd), std::move(bound), "", is_unix};
+  }
+
+  Listener(Listener&& other) noexcept
+      : fd_(std::move(other.fd_)),
+        bound_(std::move(other.bound_)),
+        path_(std::exchange(other.path_, {})),
+        is_unix_(other.is_unix_) {}
   Listener& operator=(Listener&&) = delete;
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
   ~Listener();
 
   [[nodiscard]] int fd() const { return fd_.get(); }
+  /// Listens no more; who has another descriptor of the socket may go on.
+  void close() { fd_.reset(); }
   [[nodiscard]] bool is_unix() const { return is_unix_; }
 
   /// What is bound: "[::]:9100" with the port the kernel chose for port 0; "unix:/path".

@@ -1,15 +1,14 @@
 #include "web/live_config.h"
 
 #include <spdlog/spdlog.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <utility>
 
 namespace tacho::web {
 
-Result<std::unique_ptr<LiveConfig>> LiveConfig::load(const std::filesystem::path& file) {
-  std::unique_ptr<LiveConfig> live(new LiveConfig(file));
+Result<std::unique_ptr<LiveConfig>> LiveConfig::load(const std::filesystem::path& file, const Files& files) {
+  std::unique_ptr<LiveConfig> live(new LiveConfig(file, files));
   if (file.empty()) {
     live->policy_ = std::make_shared<Policy>();
     return live;
@@ -29,7 +28,7 @@ std::shared_ptr<const Policy> LiveConfig::policy() const {
 }
 
 SslContext LiveConfig::refresh() {
-  const bool changed = std::ranges::any_of(watched_, [](const Watched& each) { return look(each.path) != each; });
+  const bool changed = std::ranges::any_of(watched_, [this](const Watched& each) { return look(each.path) != each; });
   if (!changed) {
     return std::move(new_ssl_);
   }
@@ -50,7 +49,7 @@ SslContext LiveConfig::refresh() {
 /// tried again once one of them changes.
 Result<LiveConfig::Loaded> LiveConfig::read() {
   watched_ = {look(file_)};
-  auto config = config::read_web_config(file_);
+  auto config = config::read_web_config(file_, files_.reader());
   if (!config) {
     return std::unexpected(config.error());
   }
@@ -64,7 +63,7 @@ Result<LiveConfig::Loaded> LiveConfig::read() {
       watched_.push_back(look(pem->file));
     }
   }
-  auto ssl = make_ssl_context(tls);
+  auto ssl = make_ssl_context(tls, files_);
   if (!ssl) {
     return std::unexpected(ssl.error().within(file_.string()));
   }
@@ -92,14 +91,8 @@ void LiveConfig::adopt(Loaded loaded) {
   policy_ = std::move(policy);
 }
 
-LiveConfig::Watched LiveConfig::look(const std::filesystem::path& path) {
-  struct stat status{};
-  if (::stat(path.c_str(), &status) != 0) {
-    return {.path = path, .state = {}};
-  }
-  return {.path = path,
-          .state = {static_cast<std::int64_t>(status.st_dev), static_cast<std::int64_t>(status.st_ino), status.st_size,
-                    status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ctim.tv_sec, status.st_ctim.tv_nsec}};
+LiveConfig::Watched LiveConfig::look(const std::filesystem::path& path) const {
+  return {.path = path, .state = files_.state(path)};
 }
 
 }  // namespace tacho::web

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "config/web_config_file.h"
+#include "web/files.h"
 #include "web/rate_limiter.h"
 #include "web/tls.h"
 
@@ -26,8 +27,9 @@ struct Policy {
 /// The web configuration file and the certificates it names, read again when one of them changes on disk.
 class LiveConfig {
  public:
-  /// An empty path: plain HTTP for everyone. Logs the file's warnings.
-  static Result<std::unique_ptr<LiveConfig>> load(const std::filesystem::path& file);
+  /// An empty path: plain HTTP for everyone. Logs the file's warnings. `files` must outlive this.
+  static Result<std::unique_ptr<LiveConfig>> load(const std::filesystem::path& file,
+                                                  const Files& files = Files::on_disk());
 
   [[nodiscard]] bool tls() const { return tls_; }
 
@@ -51,12 +53,13 @@ class LiveConfig {
     SslContext ssl;
   };
 
-  explicit LiveConfig(std::filesystem::path file) : file_(std::move(file)) {}
+  LiveConfig(std::filesystem::path file, const Files& files) : file_(std::move(file)), files_(files) {}
   Result<Loaded> read();
   void adopt(Loaded loaded);
-  static Watched look(const std::filesystem::path& path);
+  [[nodiscard]] Watched look(const std::filesystem::path& path) const;
 
   const std::filesystem::path file_;
+  const Files& files_;
   bool tls_ = false;
   SslContext new_ssl_;
   std::vector<Watched> watched_;

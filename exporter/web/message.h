@@ -26,8 +26,26 @@ struct Request {
   [[nodiscard]] std::optional<std::string> header(std::string_view name) const;
 };
 
+/// A part of a long text: a string of its own, or memory that it keeps.
+class Piece {
+ public:
+  Piece() = default;
+  Piece(std::string text) : text_(std::move(text)) {}  // NOLINT(google-explicit-constructor): a text is a piece
+  Piece(const char* text) : text_(text) {}             // NOLINT(google-explicit-constructor)
+  Piece(std::shared_ptr<const void> owner, std::string_view view) : owner_(std::move(owner)), view_(view) {}
+
+  [[nodiscard]] std::string_view view() const { return owner_ ? view_ : std::string_view(text_); }
+  [[nodiscard]] std::size_t size() const { return view().size(); }
+  [[nodiscard]] bool empty() const { return view().empty(); }
+
+ private:
+  std::string text_;
+  std::shared_ptr<const void> owner_;
+  std::string_view view_;
+};
+
 /// A long text: the pieces follow each other.
-using Pieces = std::vector<std::string>;
+using Pieces = std::vector<Piece>;
 
 /// Content-Length, Connection, Date, Vary and Content-Encoding are the server's; of a name given here and in the web
 /// configuration, this one is sent.

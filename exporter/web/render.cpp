@@ -93,7 +93,7 @@ std::string http_date(std::chrono::system_clock::time_point time) {
 
 std::size_t size_of(const Pieces& pieces) {
   std::size_t sum = 0;
-  for (const std::string& piece : pieces) {
+  for (const Piece& piece : pieces) {
     sum += piece.size();
   }
   return sum;
@@ -110,7 +110,7 @@ Rendered render(Response response, const RenderOptions& options) {
     }
   }
   auto body = std::make_shared<Pieces>();
-  body->push_back(std::move(response.body));
+  body->emplace_back(std::move(response.body));
   return finish(response, more, std::move(body), options);
 }
 

@@ -28,7 +28,9 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
-Result<std::vector<Listener>> open_all(const std::vector<std::string>& addresses) {
+}  // namespace
+
+Result<std::vector<Listener>> open_listeners(const std::vector<std::string>& addresses) {
   if (addresses.empty()) {
     return fail("no address to listen on: give --web.listen-address, as in :9100");
   }
@@ -47,8 +49,6 @@ Result<std::vector<Listener>> open_all(const std::vector<std::string>& addresses
   return listeners;
 }
 
-}  // namespace
-
 /// Owns all parts; they go in reverse order.
 class Server::Impl {
  public:
@@ -56,21 +56,25 @@ class Server::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  Result<void> start(const Options& options) {
-    auto config = LiveConfig::load(options.web_config_file.value_or(""));
+  Result<void> start(const Options& options, std::vector<Listener> listeners) {
+    auto config = LiveConfig::load(options.web_config_file.value_or(""),
+                                   options.files != nullptr ? *options.files : Files::on_disk());
     if (!config) {
       return std::unexpected(config.error());
     }
     config_ = std::move(*config);
-    auto listeners = open_all(options.listen_addresses);
-    if (!listeners) {
-      return std::unexpected(listeners.error());
+    if (listeners.empty()) {
+      auto opened = open_listeners(options.listen_addresses);
+      if (!opened) {
+        return std::unexpected(opened.error());
+      }
+      listeners = std::move(*opened);
     }
-    for (const Listener& listener : *listeners) {
+    for (const Listener& listener : listeners) {
       addresses_.push_back(listener.bound());
     }
     const SignalsBlocked blocked;
-    auto gate = Gate::open(std::move(*listeners), site_, *config_, liveness_);
+    auto gate = Gate::open(std::move(listeners), site_, *config_, liveness_, {}, options.counters);
     if (!gate) {
       return std::unexpected(gate.error());
     }
@@ -91,9 +95,14 @@ class Server::Impl {
 };
 
 Result<std::unique_ptr<Server>> Server::start(const Options& options, std::vector<Route> routes, Liveness& liveness) {
+  return start(options, {}, std::move(routes), liveness);
+}
+
+Result<std::unique_ptr<Server>> Server::start(const Options& options, std::vector<Listener> listeners,
+                                              std::vector<Route> routes, Liveness& liveness) {
   std::signal(SIGPIPE, SIG_IGN);
   auto impl = std::make_unique<Impl>(std::move(routes), liveness);
-  if (auto started = impl->start(options); !started) {
+  if (auto started = impl->start(options, std::move(listeners)); !started) {
     return std::unexpected(started.error());
   }
   return std::unique_ptr<Server>(new Server(std::move(impl)));

@@ -8,6 +8,9 @@
 
 #include "base/liveness.h"
 #include "base/result.h"
+#include "web/counters.h"
+#include "web/files.h"
+#include "web/listener.h"
 #include "web/message.h"
 
 namespace tacho::web {
@@ -15,6 +18,8 @@ namespace tacho::web {
 struct Options {
   std::vector<std::string> listen_addresses;   ///< as in ListenAddress::parse
   std::optional<std::string> web_config_file;  ///< Prometheus' format: TLS, client certificates, users, headers, rate
+  const Files* files = nullptr;                ///< where that is read; none: on disk
+  GateCounters* counters = nullptr;            ///< where to count on; none: the server's own
 };
 
 /// Connections since the start, and those that got no (whole) answer; each only grows.
@@ -27,6 +32,9 @@ struct Statistics {
   std::uint64_t open = 0;       ///< connections now
 };
 
+/// Sockets that listen on the addresses. Errors name the address and the remedy.
+Result<std::vector<Listener>> open_listeners(const std::vector<std::string>& addresses);
+
 /// An HTTP/1.1 server, one request a connection. What is bounded, and how a slow or hostile client is kept from
 /// delaying others, is said in gate.h; the web configuration is read again when its files change.
 class Server {
@@ -35,6 +43,9 @@ class Server {
   /// Errors (bad address, port in use, bad web configuration or certificate) name the place and the remedy.
   /// @param liveness knows the requests under way
   static Result<std::unique_ptr<Server>> start(const Options& options, std::vector<Route> routes, Liveness& liveness);
+  /// The same on sockets that listen already, instead of the options' addresses.
+  static Result<std::unique_ptr<Server>> start(const Options& options, std::vector<Listener> listeners,
+                                               std::vector<Route> routes, Liveness& liveness);
 
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;

@@ -4,16 +4,17 @@
 #include <openssl/pem.h>
 
 #include <array>
+#include <cstdlib>
 #include <string_view>
 #include <utility>
 
-#include "base/regular_file.h"
 #include "web/client_names.h"
 
 namespace tacho::web {
 namespace {
 
 constexpr std::size_t kMaxPem = std::size_t{1} << 20;
+constexpr std::size_t kMaxAuthorities = std::size_t{4} << 20;
 /// Up to TLS 1.2, where the configuration names none: forward secrecy and authenticated encryption, as with Go.
 constexpr std::string_view kOlderSuites = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
@@ -43,11 +44,11 @@ std::string place(const Pem& pem, const std::string& key) {
   return pem.file.empty() ? key + " of the web configuration" : key + "_file " + pem.file.string();
 }
 
-Result<Bio> open_pem(const Pem& pem, const std::string& where) {
+Result<Bio> open_pem(const Pem& pem, const std::string& where, const Files& files) {
   if (pem.file.empty()) {
     return Bio(BIO_new_mem_buf(pem.text.data(), static_cast<int>(pem.text.size())));
   }
-  const auto text = read_regular_file(pem.file, kMaxPem);
+  const auto text = files.read(pem.file, kMaxPem);
   if (!text) {
     return std::unexpected(text.error().within(where));
   }
@@ -77,9 +78,9 @@ bool at_end() {
   return good;
 }
 
-Result<void> use_certificate(SSL_CTX* context, const TlsServer& tls) {
+Result<void> use_certificate(SSL_CTX* context, const TlsServer& tls, const Files& files) {
   const std::string where = place(tls.certificate, "cert");
-  auto bio = open_pem(tls.certificate, where);
+  auto bio = open_pem(tls.certificate, where, files);
   if (!bio) {
     return std::unexpected(bio.error());
   }
@@ -101,9 +102,9 @@ Result<void> use_certificate(SSL_CTX* context, const TlsServer& tls) {
   return {};
 }
 
-Result<void> use_key(SSL_CTX* context, const TlsServer& tls) {
+Result<void> use_key(SSL_CTX* context, const TlsServer& tls, const Files& files) {
   const std::string where = place(tls.key, "key");
-  auto bio = open_pem(tls.key, where);
+  auto bio = open_pem(tls.key, where, files);
   if (!bio) {
     return std::unexpected(bio.error());
   }
@@ -117,12 +118,30 @@ Result<void> use_key(SSL_CTX* context, const TlsServer& tls) {
   return {};
 }
 
-Result<void> trust_authorities(SSL_CTX* context, const TlsServer& tls) {
+Result<void> trust_system(SSL_CTX* context) {
+  return SSL_CTX_set_default_verify_paths(context) == 1 ? Result<void>{} : ssl_failure("the system's authorities");
+}
+
+/// As OpenSSL does on disk, which takes what it can read.
+Result<void> trust_system(SSL_CTX* context, const Files& files) {
+  const auto text = files.read(system_authorities_file(), kMaxAuthorities);
+  if (!text) {
+    return {};
+  }
+  const Bio bio(BIO_new_mem_buf(text->data(), static_cast<int>(text->size())));
+  while (const Certificate authority = next_certificate(bio.get())) {
+    X509_STORE_add_cert(SSL_CTX_get_cert_store(context), authority.get());
+  }
+  ERR_clear_error();
+  return {};
+}
+
+Result<void> trust_authorities(SSL_CTX* context, const TlsServer& tls, const Files& files) {
   if (!tls.client_ca.given()) {
-    return SSL_CTX_set_default_verify_paths(context) == 1 ? Result<void>{} : ssl_failure("the system's authorities");
+    return &files == &Files::on_disk() ? trust_system(context) : trust_system(context, files);
   }
   const std::string where = place(tls.client_ca, "client_ca");
-  auto bio = open_pem(tls.client_ca, where);
+  auto bio = open_pem(tls.client_ca, where, files);
   if (!bio) {
     return std::unexpected(bio.error());
   }
@@ -140,7 +159,7 @@ Result<void> trust_authorities(SSL_CTX* context, const TlsServer& tls) {
   return {};
 }
 
-Result<void> ask_clients(SSL_CTX* context, const TlsServer& tls) {
+Result<void> ask_clients(SSL_CTX* context, const TlsServer& tls, const Files& files) {
   if (tls.client_auth == ClientAuth::none) {
     return {};
   }
@@ -149,11 +168,11 @@ Result<void> ask_clients(SSL_CTX* context, const TlsServer& tls) {
   const bool required = tls.client_auth == ClientAuth::require_any || tls.client_auth == ClientAuth::require_and_verify;
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | (required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), nullptr);
   check_clients(context, {.verify_chain = verified, .allowed_names = tls.client_allowed_sans});
-  return verified ? trust_authorities(context, tls) : Result<void>{};
+  return verified ? trust_authorities(context, tls, files) : Result<void>{};
 }
 
 /// The two lists OpenSSL keeps: of TLS 1.3, and of what came before.
-Result<void> choose_ciphers(SSL_CTX* context, const TlsServer& tls) {
+Result<void> choose_ciphers(SSL_CTX* context, const TlsServer& tls, const Files& /*files*/) {
   std::string modern;
   std::string older;
   for (const std::string& suite : tls.cipher_suites) {
@@ -172,7 +191,7 @@ Result<void> choose_ciphers(SSL_CTX* context, const TlsServer& tls) {
   return {};
 }
 
-Result<void> choose_curves(SSL_CTX* context, const TlsServer& tls) {
+Result<void> choose_curves(SSL_CTX* context, const TlsServer& tls, const Files& /*files*/) {
   std::string groups;
   for (const std::string& curve : tls.curve_preferences) {
     const std::string group = curve.starts_with("CurveP") ? "P-" + curve.substr(6) : curve;
@@ -211,7 +230,17 @@ void set_options(SSL_CTX* context, const TlsServer& tls) {
 
 }  // namespace
 
-Result<SslContext> make_ssl_context(const TlsServer& tls) {
+std::filesystem::path system_authorities_file() {
+  const char* const chosen = std::getenv(X509_get_default_cert_file_env());
+  return chosen != nullptr ? chosen : X509_get_default_cert_file();
+}
+
+std::filesystem::path system_authorities_directory() {
+  const char* const chosen = std::getenv(X509_get_default_cert_dir_env());
+  return chosen != nullptr ? chosen : X509_get_default_cert_dir();
+}
+
+Result<SslContext> make_ssl_context(const TlsServer& tls, const Files& files) {
   ERR_clear_error();
   SslContext context(SSL_CTX_new(TLS_server_method()));
   if (!context) {
@@ -219,7 +248,7 @@ Result<SslContext> make_ssl_context(const TlsServer& tls) {
   }
   set_options(context.get(), tls);
   for (const auto step : {use_certificate, use_key, ask_clients, choose_ciphers, choose_curves}) {
-    if (auto done = step(context.get(), tls); !done) {
+    if (auto done = step(context.get(), tls, files); !done) {
       return std::unexpected(done.error().within("tls_server_config"));
     }
   }

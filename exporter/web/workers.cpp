@@ -15,8 +15,10 @@ Result<std::unique_ptr<Workers>> Workers::create(const std::string& name, unsign
     return fail_errno("web server: eventfd");
   }
   for (unsigned i = 0; i < threads; ++i) {
-    workers->threads_.emplace_back([raw = workers.get()] { raw->run(); });
-    ::pthread_setname_np(workers->threads_.back().native_handle(), name.c_str());
+    workers->threads_.emplace_back([raw = workers.get(), name] {
+      ::pthread_setname_np(::pthread_self(), name.c_str());  // another's name is written to /proc, which may be missing
+      raw->run();
+    });
   }
   return workers;
 }

@@ -10,7 +10,6 @@ import pytest
 from support.browser import Browser
 from support.cgroup import Cgroup
 from support.clients import ExactLoad
-from support.cpu import cpu_seconds
 from support.servers import ExactServer, Nginx
 from support.tacho import Tacho, target
 from support.waiting import wait_until
@@ -325,9 +324,9 @@ def test_an_open_page_costs_next_to_nothing(browser, cgroups, targets, most):
         wait_until(lambda: tacho.scrape().get("tacho_targets") == targets, 30, "all targets")
 
         def share(seconds: float) -> float:
-            began, used = time.monotonic(), cpu_seconds(tacho.pid)
+            began, used = time.monotonic(), tacho.cpu_seconds()
             time.sleep(seconds)  # the measured time
-            return (cpu_seconds(tacho.pid) - used) / (time.monotonic() - began)
+            return (tacho.cpu_seconds() - used) / (time.monotonic() - began)
 
         closed = share(5)
         browser.open(tacho.address)

@@ -1,6 +1,7 @@
 // What tacho says about itself, and what it leaves behind.
 
 #include <bpf/bpf.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -14,6 +15,7 @@
 #include "kernel/support/running.h"
 #include "kernel/support/server.h"
 #include "probes/registry.h"
+#include "process/capabilities.h"
 #include "scrape/conditions.h"
 #include "scrape/saturation.h"
 #include "scrape/self_families.h"
@@ -143,6 +145,8 @@ TEST_CASE("a scrape has exactly the families that are documented") {
   }
   // As the program does that serves.
   shared().app().scraper().observe_web([] { return tacho::scrape::WebCounters{.lost = {{"timeout", 0}}}; });
+  shared().app().scraper().observe_processes(
+      [] { return std::vector{*tacho::process::rights_of("collector", ::getpid())}; });
   const auto families = shared().page().families();
   const std::set<std::string> emitted(families.begin(), families.end());
   CHECK(emitted.size() == families.size());

@@ -11,7 +11,7 @@ from support.paths import REPOSITORY
 
 SUITE = "bookworm"
 PACKAGES = (
-    "libc6-dev libstdc++-12-dev libbpf-dev libelf-dev libyaml-cpp-dev libspdlog-dev prometheus-cpp-dev libssl-dev "
+    "libc6-dev libstdc++-12-dev libbpf-dev libelf-dev libyaml-cpp-dev libseccomp-dev libspdlog-dev prometheus-cpp-dev libssl-dev "
     "libcrypt-dev zlib1g-dev libncurses-dev liburing-dev libcli11-dev libutfcpp-dev nlohmann-json3-dev "
     "catch2 busybox-static redis-server redis-tools util-linux"
 ).split()

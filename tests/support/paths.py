@@ -6,6 +6,7 @@ import pathlib
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("TACHO_BUILD", REPOSITORY / "build" / "release"))
 TACHO = BUILD / "tacho"
+TACHO_WITH_HOLE = BUILD / "tests" / "hole" / "tacho_with_hole"
 EXACT_SERVER = BUILD / "tests" / "support" / "exact_server"
 EXACT_CLIENT = BUILD / "tests" / "support" / "exact_client"
 URING_SERVER = BUILD / "tests" / "support" / "uring_server"

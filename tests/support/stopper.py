@@ -8,6 +8,8 @@ import signal
 import struct
 import time
 
+from support.waiting import wait_until
+
 _SEIZE, _INTERRUPT, _NEXT_CALL, _DETACH, _SYSCALL_INFO = 0x4206, 0x4207, 24, 17, 0x420E  # PTRACE_…, linux/ptrace.h
 _WRITE = {"x86_64": 1, "aarch64": 64}[os.uname().machine]
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -16,11 +18,25 @@ _libc.ptrace.restype = ctypes.c_long
 
 
 def thread_named(pid: int, name: str) -> int:
-    """The thread of that name; the main thread has the program's."""
-    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        if (task / "comm").read_text().strip() == name:
-            return int(task.name)
-    raise ValueError(f"process {pid} has no thread {name}")
+    """The thread of that name, of the process or of those that it started; the main thread has the program's.
+
+    A thread names itself when it first runs.
+    """
+    return wait_until(lambda: _find_thread(pid, name), 5, f"process {pid} has a thread {name}")
+
+
+def _find_thread(pid: int, name: str) -> int | None:
+    processes = [pid]
+    for process in processes:
+        for task in pathlib.Path(f"/proc/{process}/task").iterdir():
+            if (task / "comm").read_text().strip() == name:
+                return int(task.name)
+            processes += map(int, (task / "children").read_text().split())
+    return None
+
+
+def _state(thread: int) -> str:
+    return pathlib.Path(f"/proc/{thread}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def _ptrace(request: int, thread: int, address: int | None = None, data: int | None = None) -> None:
@@ -54,10 +70,12 @@ def _in_write(thread: int) -> bool:
 
 @contextlib.contextmanager
 def stopped(thread: int, in_log_when=None):
-    """The thread stands still, wherever it is; it goes on when the block ends (PTRACE_DETACH) if it still lives.
+    """The thread stands still, where it waits; it goes on when the block ends (PTRACE_DETACH) if it still lives.
 
     `in_log_when`: called with the thread running, what makes it log; it then stands still as it writes the line.
     """
+    # Who runs may be in the middle of an allocation, for whose lock all others would wait: that is another failure.
+    wait_until(lambda: _state(thread) == "S", 5, f"thread {thread} waits")
     _ptrace(_SEIZE, thread, data=1)  # PTRACE_O_TRACESYSGOOD
     _ptrace(_INTERRUPT, thread)
     _wait_for_stop(thread)

@@ -11,6 +11,7 @@ import time
 import yaml
 
 from support import net, paths
+from support.cpu import cpu_seconds
 from support.exposition import OPENMETRICS, TEXT, Change, Samples
 from support.process import Process
 from support.waiting import wait_until
@@ -29,10 +30,12 @@ class Tacho:
 
     farewell = None  # called with a tacho that ran to the end of a good test, before it ends
 
-    def __init__(self, config: str | dict | None = None, *, port: int = 0, flags=(), prefix=(), start_timeout: float = 20):
+    def __init__(
+        self, config: str | dict | None = None, *, port: int = 0, flags=(), prefix=(), program=paths.TACHO, start_timeout: float = 20
+    ):
         self._directory = tempfile.TemporaryDirectory(prefix="tacho-config-")
         self.config_file = pathlib.Path(self._directory.name) / "tacho.yaml"
-        arguments = [paths.require(paths.TACHO), f"--web.listen-address=127.0.0.1:{port}", *flags]
+        arguments = [paths.require(program), f"--web.listen-address=127.0.0.1:{port}", *flags]
         if config is not None:
             self.configure(config)
             arguments.append(f"--config.file={self.config_file}")
@@ -47,6 +50,20 @@ class Tacho:
     @property
     def pid(self) -> int:
         return self.process.pid
+
+    @property
+    def web_pid(self) -> int:
+        """The process that serves the network."""
+        (web,) = (each["pid"] for each in self.targets()["processes"] if each["process"] == "web")
+        return web
+
+    def processes(self) -> list[int]:
+        """All that belong to it: the collector first, then what it started."""
+        found = [self.pid]
+        for pid in found:
+            for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+                found += map(int, task.read_text().split())
+        return found
 
     @property
     def port(self) -> int:
@@ -135,10 +152,25 @@ class Tacho:
         return found
 
     def resident_bytes(self) -> int:
-        for line in pathlib.Path(f"/proc/{self.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) * 1024
-        raise ValueError("no VmRSS")
+        """Of all its processes; what they share counts once."""
+        proportional = 0
+        for pid in self.processes():
+            for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+                if line.startswith(("Pss_Anon:", "Pss_Shmem:")):
+                    proportional += int(line.split()[1]) * 1024
+        return proportional + self._files()
+
+    def cpu_seconds(self) -> float:
+        """Of all its processes."""
+        return sum(cpu_seconds(pid) for pid in self.processes())
+
+    def _files(self) -> int:
+        """Program and libraries, as the process that has most of them in memory has them."""
+        return max(
+            sum(int(line.split()[1]) * 1024
+                for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("RssFile:"))
+            for pid in self.processes()
+        )  # fmt: skip
 
     def kill(self) -> None:
         """SIGKILL: no chance to clean up."""

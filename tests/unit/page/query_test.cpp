@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 using namespace tacho::page;
-using tacho::scrape::SortKey;
+using tacho::boundary::SortKey;
 
 TEST_CASE("parameters are decoded") {
   const auto parameters = parse_query("a=1&b=x%20y+z&c&=d&%61%62=%C3%A9&a=2&e=%zz%4");

@@ -1,5 +1,6 @@
 #include "scrape/self_families.h"
 
+#include <linux/capability.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include "targets/target_table.h"
 
 namespace metrics = tacho::metrics;
+namespace process = tacho::process;
 using namespace tacho::scrape;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
@@ -56,6 +58,10 @@ std::vector<MetricFamily> all_families() {
   append(object_metrics({}, failed, true));
   append(collector_metrics(collectors));
   append(web_metrics({.open = 1, .accepted = 2, .lost = {{"busy", 3}}}));
+  const std::array<process::Rights, 2> rights{
+      process::Rights{.process = "collector", .capabilities = process::capability_bit(CAP_BPF), .lacks = {}},
+      process::Rights{.process = "web", .lacks = {}}};
+  append(rights_metrics(rights));
   append(process_metrics());
   return all;
 }
@@ -94,6 +100,25 @@ TEST_CASE("the families about itself that are documented are those that are emit
     CHECK(emitted.insert(one.name).second);
   }
   CHECK(emitted == documented);
+}
+
+TEST_CASE("what a process holds is told, and that it does not hold what could load programs") {
+  const std::array<process::Rights, 2> rights{
+      process::Rights{.process = "collector",
+                      .capabilities = process::capability_bit(CAP_BPF) | process::capability_bit(CAP_SYS_PTRACE),
+                      .lacks = {}},
+      process::Rights{.process = "web", .lacks = {}}};
+  const MetricFamily told = rights_metrics(rights).front();
+  std::map<std::pair<std::string, std::string>, double> samples;
+  for (const auto& metric : told.metric) {
+    samples[{label(metric, "process"), label(metric, "capability")}] = metric.gauge.value;
+  }
+  const std::map<std::pair<std::string, std::string>, double> expected{{{"collector", "bpf"}, 1},
+                                                                       {{"collector", "perfmon"}, 0},
+                                                                       {{"collector", "sys_ptrace"}, 1},
+                                                                       {{"web", "bpf"}, 0},
+                                                                       {{"web", "perfmon"}, 0}};
+  CHECK(samples == expected);
 }
 
 TEST_CASE("families about itself are named by the rules and explained") {
@@ -178,6 +203,14 @@ TEST_CASE("the process is described by what the kernel says of it") {
   const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   CHECK(value(family(before, "process_start_time_seconds")) > now - 600);
   CHECK(value(family(before, "process_start_time_seconds")) < now + 2);
+}
+
+TEST_CASE("what the other process takes is added") {
+  const double cpu = value(family(process_metrics(), "process_cpu_seconds_total"));
+  const auto both = process_metrics({.cpu_seconds = 1000, .memory_bytes = 1e12});
+  CHECK(value(family(both, "process_cpu_seconds_total")) >= cpu + 1000);
+  CHECK(value(family(both, "process_cpu_seconds_total")) < cpu + 1010);
+  CHECK(value(family(both, "process_resident_memory_bytes")) > 1e12);
 }
 
 TEST_CASE("an open descriptor is counted, and gone when it is closed") {

@@ -75,9 +75,14 @@ TEST_CASE("a listener in a cgroup that cannot be seen is told apart by process")
 TEST_CASE("tacho does not discover itself") {
   World world = world_of({"/a"});
   world.own_tgid = 10;
-  listen(world, "/a", 10, 9435);
+  constexpr std::uint64_t kSocket = 7;
+  listen(world, "/a", 10, 9435, kSocket);
   listen(world, "/", 10, 9436);
+  listen(world, "/a", 12, 9435, kSocket);  // the process that serves has its sockets
   CHECK(plan({}, world).empty());
+  add_process(world, 13, 10, "/usr/bin/tacho");
+  listen(world, "/", 13, 9437);
+  CHECK(plan({}, world) == Lines{"target=tacho:9437 | | 13 |"});
 }
 
 TEST_CASE("discovery goes on beside configured targets only when told so") {

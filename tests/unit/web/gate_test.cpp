@@ -288,6 +288,7 @@ std::uint64_t waits_of(const std::string& thread) {
 
 TEST_CASE("Dripped heads wake the gate in vain only a few times") {
   const Desk desk({.head_timeout = 60'000ms});
+  CHECK(test::get(desk.address(), "/fast").body == "fast");  // whose thread has its name by then
   const Client drip(desk.address());
   const int at_once = 1;
   REQUIRE(::setsockopt(drip.fd(), IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof(at_once)) == 0);

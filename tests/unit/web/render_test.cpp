@@ -13,8 +13,8 @@ using test::Reply;
 Reply rendered(Response response, const RenderOptions& options = {}) {
   const Rendered out = render(std::move(response), options);
   std::string bytes = out.head;
-  for (const std::string& piece : out.body ? *out.body : Pieces()) {
-    bytes += piece;
+  for (const Piece& piece : out.body ? *out.body : Pieces()) {
+    bytes += piece.view();
   }
   return Reply::parse(bytes);
 }

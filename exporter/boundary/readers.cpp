@@ -1,11 +1,11 @@
-#include "scrape/readers.h"
+#include "boundary/readers.h"
 
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
 #include <utility>
 
-namespace tacho::scrape {
+namespace tacho::boundary {
 namespace {
 
 using namespace std::chrono_literals;
@@ -94,4 +94,4 @@ std::optional<std::string> Readers::complaint(std::chrono::steady_clock::duratio
       seconds(took), hurried->first, seconds(interval));
 }
 
-}  // namespace tacho::scrape
+}  // namespace tacho::boundary

@@ -1,9 +1,9 @@
-#include "scrape/readers.h"
+#include "boundary/readers.h"
 
 #include <catch2/catch.hpp>
 #include <string>
 
-using tacho::scrape::Readers;
+using tacho::boundary::Readers;
 using namespace std::chrono_literals;
 
 namespace {

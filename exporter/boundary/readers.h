@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace tacho::scrape {
+namespace tacho::boundary {
 
 /// Who reads the metrics, and how often: what a target counted last has to be there for each of them. Has a lock of its
 /// own: who takes requests must not wait for a scrape.
@@ -46,4 +46,4 @@ class Readers {
   std::optional<Time> asked_;  // since the last page was begun
 };
 
-}  // namespace tacho::scrape
+}  // namespace tacho::boundary

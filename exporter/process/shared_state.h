@@ -1,0 +1,58 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/liveness.h"
+#include "base/result.h"
+#include "web/counters.h"
+
+namespace tacho::process {
+
+/// What the two processes tell each other without waiting, in a page of memory that both have. Nothing in it is more
+/// than a number or a text to be shown: each believes the other only as far as that goes.
+class SharedState {
+ public:
+  using Clock = std::chrono::steady_clock;  // the same in all processes
+
+  /// In memory that is shared with whatever is forked later, and is never freed.
+  static Result<SharedState*> create();
+
+  // The collector's:
+
+  /// It lives; `stuck` is what hangs in it.
+  void beat(const std::optional<Liveness::Stuck>& stuck, Clock::time_point now = Clock::now());
+  void set_blindness(std::string_view text) { put(blindness_, text); }
+
+  // The web process's:
+
+  /// What hangs on the other side: what it said itself, or that it has not been heard of for long.
+  [[nodiscard]] std::optional<Liveness::Stuck> stuck(Clock::time_point now = Clock::now()) const;
+  [[nodiscard]] std::string blindness() const { return get(blindness_); }
+  web::GateCounters counters;
+  std::atomic<std::uint64_t> beats = 0;          ///< one a second, while nothing hangs in it
+  std::atomic<std::uint64_t> cpu_ns = 0;         ///< that it took, of all web processes so far
+  std::atomic<std::uint64_t> dropped_lines = 0;  ///< of its log, of all web processes so far
+
+ private:
+  static constexpr std::size_t kTextSize = 256;
+  /// Written by one process, read by others: an odd version is one that is being written.
+  struct Text {
+    std::atomic<std::uint32_t> version = 0;
+    std::array<std::atomic<char>, kTextSize> bytes = {};
+  };
+  static void put(Text& text, std::string_view value);
+  static std::string get(const Text& text);
+
+  std::atomic<std::int64_t> beat_ns_ = 0;
+  std::atomic<std::int64_t> stuck_since_ns_ = 0;  // 0: nothing is
+  Text stuck_;
+  Text blindness_;
+};
+
+}  // namespace tacho::process

@@ -1,0 +1,309 @@
+"""Who serves the network can do nothing else, and may die: the collector counts on, and starts it anew."""
+
+import contextlib
+import errno
+import os
+import pathlib
+import signal
+import ssl
+import threading
+import time
+
+import pytest
+
+from support import attack, paths
+from support.cgroup import Cgroup
+from support.clients import ExactBatches, exact
+from support.certificate import self_signed
+from support.servers import ExactServer
+from support.tacho import Tacho, target
+from support.waiting import wait_until
+
+CAP_PERFMON, CAP_BPF = 38, 39
+RIGHTS_OF_THE_UNIT = ["setpriv", "--bounding-set=-all,+bpf,+perfmon", "--inh-caps=-all", "--no-new-privs"]
+PREFIXES = {"root": [], "the unit": RIGHTS_OF_THE_UNIT}
+
+NOTHING = {"targets": [target("nothing", "/tacho-test-nothing")]}  # other servers of this machine are no matter
+
+
+def status_of(pid: int) -> dict[str, str]:
+    lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def is_alive(pid: int) -> bool:
+    """Who has ended may stay in the list until somebody asks how."""
+    try:
+        return status_of(pid)["State"][0] not in "ZX"
+    except (OSError, KeyError):
+        return False
+
+
+def next_scrape(tacho):
+    """The first that is answered: who is being killed may take a connection with him."""
+    while True:
+        try:
+            return tacho.scrape()
+        except OSError:
+            time.sleep(0.01)
+
+
+def threads_of(pid: int) -> list[dict[str, str]]:
+    return [status_of(int(task)) for task in os.listdir(f"/proc/{pid}/task")]
+
+
+def capabilities(status: dict[str, str]) -> int:
+    return int(status["CapPrm"], 16) | int(status["CapEff"], 16) | int(status["CapInh"], 16) | int(status["CapAmb"], 16)
+
+
+@pytest.mark.parametrize("rights", PREFIXES)
+def test_what_each_process_holds(rights):
+    with Tacho(NOTHING, prefix=PREFIXES[rights]) as tacho:
+        shown = {each["process"]: each for each in tacho.targets()["processes"]}
+        assert shown.keys() == {"collector", "web"}
+        web, collector = shown["web"]["pid"], shown["collector"]["pid"]
+        assert collector == tacho.pid and web != tacho.pid
+        assert shown["web"]["capabilities"] == []
+        assert "bpf" in shown["collector"]["capabilities"]
+        assert set(shown["collector"]["capabilities"]) <= {"bpf", "dac_read_search"}
+        for pid in tacho.processes():
+            for status in threads_of(pid):
+                assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2", status["Name"]
+                held = capabilities(status)
+                allowed = {1 << CAP_BPF, 1 << CAP_BPF | 1 << 2} if pid == tacho.pid else {0}
+                assert held in allowed | {0}, f"{status['Name']}: {held:#x}"
+        if rights == "root":
+            assert shown["web"]["not_permitted"] == []
+            assert set(status_of(web)["Uid"].split()) == {"65534"} == set(status_of(web)["Gid"].split())
+            assert status_of(web)["Groups"] == ""
+            assert os.listdir(f"/proc/{web}/root") == []
+        samples = tacho.scrape()
+        held = {(labels["process"], labels["capability"]): value
+                for labels, value in samples.all("tacho_process_capabilities")}  # fmt: skip
+        assert held[("collector", "bpf")] == 1 and held[("collector", "perfmon")] == 0
+        assert held[("web", "bpf")] == held[("web", "perfmon")] == 0
+        assert {key: value for key, value in held.items() if key[0] == "web" and value} == {}
+
+
+@pytest.mark.parametrize("rights", PREFIXES)
+def test_new_targets_are_counted_without_the_rights_that_were_given_up(cgroups, agree, rights):
+    parent = cgroups("late")
+    entries = [target(f"late{number}", f"{parent.path}/late{number}") for number in range(6)]
+    with Tacho({"targets": entries}, prefix=PREFIXES[rights]) as tacho:
+        for number in range(6):  # four have their maps beforehand
+            with Cgroup(f"late{number}", parent) as group, ExactServer(group.prefix) as server:
+                with tacho.watch(f"late{number}") as change:
+                    counted = exact(server.address, 211, connections=2)
+                agree(f"target {number} after the start", counted, change)
+
+
+def test_a_taken_over_web_process_can_do_nothing(cgroups, agree):
+    group = cgroups("hole")
+    with ExactServer(group.prefix) as server, ExactBatches(server.address, connections=2) as batches:
+        with Tacho({"targets": [target("hole", group.path)]}, program=paths.TACHO_WITH_HOLE) as tacho:
+            with tacho.watch("hole") as change:
+                counted = batches.send(211)
+                code, _, body = tacho.http(f"/hole/attempts?collector={tacho.pid}")
+            assert code == 200
+            results = dict(line.rsplit(" ", 1) for line in body.decode().splitlines())
+            assert results.pop("uid 65534 is") == "0"
+            assert len(results) >= 60
+            succeeded = [name for name, code in results.items() if int(code) == 0]
+            assert succeeded == [], f"the web process may: {succeeded}"
+            # Not by chance: refused by the filter, not for want of an argument.
+            others = {name: errno.errorcode[int(code)] for name, code in results.items() if int(code) != errno.EPERM}
+            assert others == {}, others
+            agree("beside a web process that was taken over", counted, change)
+            web = tacho.web_pid
+            with pytest.raises(OSError):
+                tacho.http("/hole/crash", timeout=2)
+            with tacho.watch("hole") as change:
+                counted = batches.send(307)
+            assert change.before.get("tacho_requests_total", target="hole") == 211
+            assert tacho.web_pid != web
+            agree("after the web process crashed", counted, change)
+            tacho.process.wait_for_line("web process was ended by signal 11")
+
+
+def test_a_flood_of_questions_costs_no_count_and_is_survived(cgroups, agree):
+    group = cgroups("flooded")
+    with ExactServer(group.prefix) as server, ExactBatches(server.address, connections=2) as batches:
+        with Tacho({"targets": [target("flooded", group.path)]}, program=paths.TACHO_WITH_HOLE) as tacho:
+            with tacho.watch("flooded") as change:
+                resident = tacho.resident_bytes()
+                with contextlib.suppress(OSError):  # what it says on the wrong socket ends it
+                    tacho.http("/hole/flood", timeout=3)
+                counted = batches.send(211)
+                next_scrape(tacho)
+            agree("beside a web process that floods", counted, change)
+            assert tacho.scrape().get("tacho_web_process_starts_total") >= 2, "what is no message ends who sent it"
+            assert tacho.resident_bytes() < resident + (8 << 20), "answers that nobody takes are not kept"
+
+
+def test_a_web_process_that_hangs_is_replaced():
+    with Tacho(NOTHING) as tacho:
+        web = tacho.web_pid
+        os.kill(web, signal.SIGSTOP)
+        tacho.process.wait_for_line("web process hangs for 15 s; another one takes its place", timeout=60)
+        samples = next_scrape(tacho)
+        assert samples.get("tacho_web_process_starts_total") == 2 and tacho.web_pid != web
+
+
+def test_tacho_ends_and_says_so_when_nothing_can_be_served_any_more():
+    with Tacho(NOTHING) as tacho:
+        for pid in tacho.processes()[1:]:
+            if status_of(pid)["Name"] == "tacho-starter":
+                os.kill(pid, signal.SIGSTOP)
+        for pid in tacho.processes()[1:]:
+            os.kill(pid, signal.SIGKILL)
+        assert tacho.process.wait(timeout=15) == 1
+        assert "nothing can be served any more" in tacho.process.output
+
+
+def test_the_product_has_no_hole():
+    with Tacho(NOTHING) as tacho:
+        assert tacho.http("/hole/attempts")[0] == tacho.http("/hole/flood")[0] == tacho.http("/hole/crash")[0] == 404
+    assert b"/hole/" not in pathlib.Path(paths.TACHO).read_bytes()
+
+
+def test_who_crashes_in_a_row_is_started_again_after_longer_and_longer_pauses():
+    with Tacho(NOTHING, program=paths.TACHO_WITH_HOLE) as tacho:
+        until = time.monotonic() + 3
+        while time.monotonic() < until:
+            with contextlib.suppress(OSError):
+                tacho.http("/hole/crash", timeout=10)
+        starts = next_scrape(tacho).get("tacho_web_process_starts_total")
+        # After 0.3, 0.6, 1.2 and 2.4 s; who lived for a second is started again at once.
+        print(f"{starts:.0f} starts")
+        assert 3 <= starts <= 9, "a pause of 0.3 s each time would make it twelve"
+        told = tacho.process.output.count("the web process was ended by signal 11")
+        assert 1 <= told <= 2, "a line in ten seconds"
+
+
+@pytest.mark.parametrize("victim", ["tacho-web", "tacho-starter"])
+def test_the_next_scrape_comes_soon_after_a_kill(cgroups, agree, victim):
+    group = cgroups("killed")
+    with ExactServer(group.prefix) as server, ExactBatches(server.address, connections=2) as batches:
+        with Tacho({"targets": [target("killed", group.path)]}) as tacho:
+            batches.send(211)
+            for kills in range(1, 4):
+                time.sleep(1.1)  # who dies sooner than a second after his start has to wait a little
+                accepted = tacho.settled("killed").get("tacho_web_connections_accepted_total")
+                web = tacho.web_pid
+                parent = int(status_of(web)["PPid"])
+                os.kill(web if victim == "tacho-web" else parent, signal.SIGKILL)
+                asked = time.monotonic()
+                samples = next_scrape(tacho)
+                took = time.monotonic() - asked
+                print(f"the scrape after the kill took {took:.2f} s")
+                assert took < 10
+                assert samples.get("tacho_requests_total", target="killed") == 211 * kills
+                assert samples.get("tacho_web_connections_accepted_total") > accepted
+                batches.send(211)
+            assert tacho.web_pid != web
+
+
+def test_a_spare_starter_that_is_killed_is_replaced():
+    def starters(tacho):
+        return {pid for pid in tacho.processes()[1:] if status_of(pid)["Name"] == "tacho-starter"}
+
+    with Tacho(NOTHING) as tacho:
+        active = int(status_of(tacho.web_pid)["PPid"])
+        (spare,) = starters(tacho) - {active}
+        os.kill(spare, signal.SIGKILL)
+        wait_until(lambda: len(starters(tacho) - {spare}) == 2, 10, "there is another spare")
+        os.kill(active, signal.SIGKILL)
+        assert next_scrape(tacho).get("tacho_web_process_starts_total") == 2
+
+
+def test_the_web_process_ends_with_the_collector():
+    with Tacho(NOTHING) as tacho:
+        others = tacho.processes()[1:]
+        assert len(others) == 3
+        tacho.kill()
+        wait_until(lambda: not any(map(is_alive, others)), 10, "nothing is left")
+    with Tacho(NOTHING) as tacho:
+        others = tacho.processes()[1:]
+        tacho.process.signal(signal.SIGTERM)
+        assert tacho.process.wait(timeout=10) == 0
+        wait_until(lambda: not any(map(is_alive, others)), 10, "nothing is left")
+
+
+def test_who_serves_says_that_the_collector_is_stuck():
+    with Tacho(NOTHING) as tacho:
+        assert tacho.http("/-/healthy")[0] == 200
+        os.kill(tacho.pid, signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            wait_until(lambda: tacho.http("/-/healthy", timeout=3)[0] == 503, 30, "it is told")
+            assert time.monotonic() - began > 8
+            status, _, body = tacho.http("/-/ready", timeout=3)
+            assert status == 503 and b"is stuck for 1" in body
+        finally:
+            os.kill(tacho.pid, signal.SIGCONT)
+        wait_until(lambda: tacho.http("/-/healthy")[0] == 200, 15, "it is well again")
+
+
+def test_another_certificate_is_served_without_a_restart(tmp_path):
+    certificates = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        certificates.append(self_signed(tmp_path / name))
+    served = tmp_path / "served.pem", tmp_path / "served.key"
+    place(certificates[0], served)
+    config = tmp_path / "web.yml"
+    config.write_text(f"tls_server_config:\n  cert_file: {served[0]}\n  key_file: {served[1]}\n")
+    with Tacho(NOTHING, flags=[f"--web.config.file={config}"]) as tacho:
+        first = shown_certificate(tacho.port)
+        place(certificates[1], served)
+        wait_until(lambda: shown_certificate(tacho.port) != first, 10, "the other certificate is shown")
+        second = shown_certificate(tacho.port)
+        served[1].write_text("no key")
+        tacho.process.wait_for_line("web configuration not reloaded, the one before stays")
+        assert shown_certificate(tacho.port) == second
+        served[1].unlink()
+        os.kill(int(web_of(tacho)), signal.SIGKILL)
+        wait_until(lambda: shown_certificate(tacho.port) == second, 15, "the next web process has the last good one")
+
+
+def place(pair, served) -> None:
+    for source, goal in zip(pair, served):
+        new = goal.with_suffix(".new")
+        new.write_bytes(pathlib.Path(source).read_bytes())
+        new.rename(goal)
+
+
+def shown_certificate(port: int) -> str:
+    return ssl.get_server_certificate(("127.0.0.1", port), timeout=3)
+
+
+def web_of(tacho) -> str:
+    def found():
+        return [pid for pid in tacho.processes() if status_of(pid)["Name"] == "tacho-web"]
+
+    return str(wait_until(found, 10, "there is a web process")[0])
+
+
+def test_a_row_of_kills_is_survived_by_who_reads_meanwhile():
+    with Tacho(NOTHING) as tacho:
+        stop = threading.Event()
+        answered = []
+
+        def read():
+            while not stop.is_set():
+                with contextlib.suppress(OSError):
+                    answered.append(attack.scrape(tacho.port)[0])
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        try:
+            for _ in range(5):
+                os.kill(int(web_of(tacho)), signal.SIGKILL)
+                next_scrape(tacho)
+            so_far = len(answered)
+            wait_until(lambda: 200 in answered[so_far:], 20, "the reader is answered")
+        finally:
+            stop.set()
+            reader.join()
+        assert set(answered) <= {200, 0}, "a connection may be cut off, nothing else"
+        wait_until(lambda: tacho.scrape().get("tacho_web_connections") == 1, 10, "none of theirs is counted any more")
