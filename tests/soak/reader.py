@@ -1,5 +1,6 @@
 """Who scrapes once a second over TLS: a process of its own, so that the troubles' own work does not hold it up."""
 
+import contextlib
 import dataclasses
 import multiprocessing
 import pathlib
@@ -13,9 +14,14 @@ _spawn = multiprocessing.get_context("spawn")
 
 
 def waits_for_cpu(*processes: int | str) -> float:
-    """Seconds that their threads have waited for a CPU so far (Documentation/scheduler/sched-stats.rst)."""
+    """Seconds that their threads, and those of what they started, have waited for a CPU so far
+    (Documentation/scheduler/sched-stats.rst)."""
     waited = 0
-    for process in processes:
+    found = list(processes)
+    for process in found:
+        for file in pathlib.Path(f"/proc/{process}/task").glob("*/children"):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                found += file.read_text().split()
         for file in pathlib.Path(f"/proc/{process}/task").glob("*/schedstat"):
             try:
                 waited += int(file.read_text().split()[1])
@@ -32,8 +38,30 @@ class Scrape:
     fault: str = ""
 
 
-def _read(port: int, pid: int, paused, end, results) -> None:
+class Pause:
+    """While nobody can be answered: what was asked before it began is answered late, too."""
+
+    def __init__(self):
+        self._on, self._begun = _spawn.Event(), _spawn.Value("i", 0)
+
+    def set(self) -> None:
+        self._on.set()
+        self._begun.value += 1
+
+    def clear(self) -> None:
+        self._on.clear()
+
+    def is_set(self) -> bool:
+        return self._on.is_set()
+
+    def begun(self) -> int:
+        """How often so far."""
+        return self._begun.value
+
+
+def _read(port: int, pid: int, paused: Pause, end, results) -> None:
     while not end.wait(1):
+        pauses = paused.begun()
         if paused.is_set():
             continue
         begin, waited = time.monotonic(), waits_for_cpu("self", pid)
@@ -44,7 +72,7 @@ def _read(port: int, pid: int, paused, end, results) -> None:
             scrape = Scrape(begin, took, counted, "" if status == 200 else f"answered {status}")
         except (OSError, LookupError, ValueError) as error:
             scrape = Scrape(begin, 0, 0, repr(error))
-        if not paused.is_set():
+        if paused.begun() == pauses:
             results.put(scrape)
 
 
@@ -52,7 +80,7 @@ class Reader:
     """Scrapes until it is finished, but while `paused` is set."""
 
     def __init__(self, port: int, pid: int):
-        self.paused, self._end, self._results = _spawn.Event(), _spawn.Event(), _spawn.Queue()
+        self.paused, self._end, self._results = Pause(), _spawn.Event(), _spawn.Queue()
         self._process = _spawn.Process(target=_read, args=(port, pid, self.paused, self._end, self._results), daemon=True)
         self._process.start()
 

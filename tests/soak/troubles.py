@@ -133,5 +133,5 @@ class Troubles:
             self.tacho.process.signal(signal.SIGCONT)
             for client in clients:
                 client.close()
-            wait_until(lambda: self.tacho.http("/-/healthy")[0] == 200, 10, "it goes on")
+            wait_until(lambda: self.tacho.http("/metrics")[0] == 200, 10, "it goes on")
             self.paused.clear()
