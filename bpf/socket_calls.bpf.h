@@ -39,7 +39,7 @@ static __always_inline void begin_goodbye(struct socket_state *st, u32 bytes)
 		return;
 	if (bytes > CLOSE_NOTIFY_BYTES)
 		return;
-	kind = short_turn(bytes);
+	kind = short_turn();
 	if (kind == TLS_ALERT)
 		st->tls = TLS_ALERT;
 	else if ((kind == TLS_SHORT || kind == TLS_NONE) && bytes <= CLOSE_NOTIFY_TLS13)

@@ -86,7 +86,7 @@ static __always_inline u8 record_type(u32 offset)
  * What a turn is that begins with a read as short as a goodbye: enum tls_state, TLS_NONE if its bytes are not
  * found. A global function, too.
  */
-__noinline u32 short_turn(u32 bytes)
+__noinline u32 short_turn(void)
 {
 	const void *buffer = first_buffer(NULL);
 	u8 record[TLS_RECORD_HEADER] = {};
@@ -118,7 +118,7 @@ static __always_inline u8 connected_turn(u32 bytes)
 
 	if (bytes > CLOSE_NOTIFY_BYTES)
 		return TLS_CONNECTED;
-	kind = short_turn(bytes);
+	kind = short_turn();
 	/* Its length alone has to tell. */
 	return kind == TLS_NONE ? TLS_SHORT : kind;
 }
