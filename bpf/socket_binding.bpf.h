@@ -69,25 +69,25 @@ static __always_inline void change_target(struct socket_state *st, struct sock *
  */
 static __noinline void follow_settings(struct sock *sk, struct socket_state *st)
 {
-	if (is_unix(sk))
-		return;
-	if (is_datagram(sk)) {
+	u8 serves = is_unix(sk) && is_datagram(sk) ? TACHO_ROLE_DATAGRAM_SERVER : TACHO_ROLE_SERVER;
+
+	if (is_udp(sk)) {
 		st->has_served = false; /* It asks for its port anew. */
 		if (st->role == TACHO_ROLE_IGNORED)
 			st->role = TACHO_ROLE_NONE;
 		return;
 	}
-	if (st->role != TACHO_ROLE_SERVER && st->role != TACHO_ROLE_IGNORED)
+	if (st->role != serves && st->role != TACHO_ROLE_IGNORED)
 		return;
-	if (!port_is_wanted(&st->target, FIELD(sk, __sk_common.skc_num))) {
-		if (st->role == TACHO_ROLE_SERVER)
+	if (!server_is_wanted(&st->target, sk)) {
+		if (st->role != TACHO_ROLE_IGNORED)
 			count_closed(st, sk);
 		st->role = TACHO_ROLE_IGNORED;
 		return;
 	}
 	if (st->role == TACHO_ROLE_IGNORED)
 		begin_arrivals(st, tcp_sock_of(sk));
-	st->role = TACHO_ROLE_SERVER;
+	st->role = serves;
 }
 
 /*

@@ -28,6 +28,12 @@ static __always_inline bool port_is_wanted(const struct target_ref *target, u16 
 	return is_port_of_target(target->index, port);
 }
 
+/* Does the target name the port that the socket serves on? A unix socket has none. */
+static __always_inline bool server_is_wanted(const struct target_ref *target, struct sock *sk)
+{
+	return port_is_wanted(target, is_unix(sk) ? 0 : FIELD(sk, __sk_common.skc_num));
+}
+
 /* How a connection of the target is found to be HTTP/2: enum http2_follow at its beginning. */
 static __always_inline u8 http2_wish(const struct target_ref *target)
 {
@@ -195,7 +201,7 @@ static __always_inline void accept_connection(struct sock *sk, struct socket_sta
 	st->established = bpf_ktime_get_ns();
 	st->http2 = http2_wish(&st->target);
 	begin_arrivals(st, tcp_sock_of(sk));
-	if (!port_is_wanted(&st->target, FIELD(sk, __sk_common.skc_num)))
+	if (!server_is_wanted(&st->target, sk))
 		st->role = TACHO_ROLE_IGNORED;
 }
 
@@ -217,8 +223,8 @@ static __always_inline void take_role(struct sock *sk, struct socket_state *st, 
 	st->role = role;
 	st->close_unseen = is_unix(sk);
 	st->http2 = role == TACHO_ROLE_SERVER ? http2_wish(&st->target) : HTTP2_OFF;
-	if (role == TACHO_ROLE_SERVER && !is_unix(sk) &&
-	    !port_is_wanted(&st->target, FIELD(sk, __sk_common.skc_num)))
+	if ((role == TACHO_ROLE_SERVER || role == TACHO_ROLE_DATAGRAM_SERVER) &&
+	    !server_is_wanted(&st->target, sk))
 		st->role = TACHO_ROLE_IGNORED;
 }
 

@@ -54,7 +54,8 @@ static __always_inline void expect_unix_connection(struct sock *listener, const 
 	connection->state.generation = from->generation;
 	connection->state.owned_by_process = from->owned_by_process;
 	connection->state.target = from->target;
-	connection->state.role = TACHO_ROLE_SERVER;
+	connection->state.role =
+	    server_is_wanted(&from->target, listener) ? TACHO_ROLE_SERVER : TACHO_ROLE_IGNORED;
 	connection->state.close_unseen = true;
 	connection->state.http2 = http2_wish(&from->target);
 	connection->state.established = bpf_ktime_get_ns();

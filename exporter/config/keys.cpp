@@ -103,7 +103,8 @@ Type<TargetRule> target() {
               "its own cgroup. The kernel tells: nothing of the host has to be mounted, but containers need cgroup "
               "v2."),
           key("ports", &TargetRule::ports, ports(),
-              "Only server sockets on these local ports count; none given: all do."),
+              "Only server sockets on these local ports count, and none without a port (unix sockets); none given: "
+              "all do."),
           key("http2", &TargetRule::http2, http2(),
               "Whether the requests of cleartext HTTP/2 connections (gRPC) are counted by the headers of their frames. "
               "`auto`: of connections that begin with HTTP/2's preface, or come to it by an upgrade. `true`: also of "

@@ -12,6 +12,7 @@
 
 #include "kernel/support/child.h"
 #include "kernel/support/running.h"
+#include "kernel/support/server.h"
 #include "kernel/support/wire.h"
 
 using tacho::UniqueFd;
@@ -92,6 +93,62 @@ TEST_CASE("a unix datagram server's requests are counted") {
   CHECK(where.value("tacho_requests_in_flight") == 0);
   server.tell();
   server.finish();
+}
+
+TEST_CASE("a target with ports counts no servers on unix sockets, which have none") {
+  const bool with_ports = GENERATE(true, false);
+  CAPTURE(with_ports);
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  const std::string text = playground() + unique_name();
+  Server wanted(cgroup.directory());
+  // Two connections to a listening socket older than tacho, one open already; and datagrams.
+  Child server(cgroup.directory(), [&](Line& parent) {
+    const UniqueFd listener = unix_socket(SOCK_STREAM, UnixName(text));
+    must(::listen(listener.get(), 8) == 0, "listen");
+    const UniqueFd datagrams = unix_socket(SOCK_DGRAM, UnixName(text + "-datagrams"));
+    parent.tell();
+    const auto accept = [&] { return UniqueFd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC)); };
+    const UniqueFd older = accept();
+    serve(older, 1, 10, 20);
+    (void)parent.hear();
+    serve(older, kRequests, 10, 20);
+    serve(accept(), kRequests, 10, 20);
+    const UnixName client(text + "-client");
+    for (int i = 0; i < kRequests; ++i) {
+      receive_once(datagrams, 10);
+      const std::string reply(20, 'r');
+      must(::sendto(datagrams.get(), reply.data(), reply.size(), 0, client.get(), client.length) == 20, "sendto");
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  (void)server.hear();
+  const auto connect_new = [&] {
+    UniqueFd client(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    connect_unix(client, UnixName(text));
+    return client;
+  };
+  const UniqueFd older = connect_new();
+  ask(older, 1, 10, 20);
+  auto config = watching(cgroup.path());
+  if (with_ports) {
+    config.targets.front().ports = {wanted.port()};
+  }
+  Running tacho(config);
+  server.tell();
+  ask(older, kRequests, 10, 20);
+  ask(connect_new(), kRequests, 10, 20);
+  const UniqueFd datagrams = unix_socket(SOCK_DGRAM, UnixName(text + "-client"));
+  connect_unix(datagrams, UnixName(text + "-datagrams"));
+  ask(datagrams, kRequests, 10, 20);
+  (void)server.hear();
+  wanted.ask(7);
+  const Page page = tacho.page();
+  CHECK(page.value("tacho_requests_total") == (with_ports ? 0 : 3 * kRequests) + 7);
+  CHECK(page.value("tacho_requests_in_flight") == 0);
+  server.tell();
+  server.finish();
+  wanted.finish();
 }
 
 TEST_CASE("a socket that is not connected yet when tacho starts is no open connection") {
