@@ -52,15 +52,19 @@ struct socket_shard {
 	struct duration_histogram accept_wait;
 	__u64 opened; /* turns: answered, dismissed and unanswered ones are what is no more in flight */
 	__u64 unanswered;
-	__u64 oneway;		       /* messages that got no reply */
-	__u64 handshakes;	       /* turns of TLS handshakes, which are in none of the histograms */
-	__u64 dismissed;	       /* turns opened that were no requests after all */
-	__u64 calls_overlapped;	       /* begun while another one to the same peer was open */
-	__u64 sampled_calls;	       /* on streams, that were looked at for several of them at a time */
-	__u64 repeated_calls;	       /* of these, with more than one */
-	__u64 overlapped_turns;	       /* data was waiting unread when the reply went out */
-	__u64 sampled_turns;	       /* that were looked at for several requests in one read */
-	__u64 repeated_turns;	       /* of these, with more than one */
+	__u64 oneway;		/* messages that got no reply */
+	__u64 handshakes;	/* turns of TLS handshakes, which are in none of the histograms */
+	__u64 dismissed;	/* turns opened that were no requests after all */
+	__u64 calls_overlapped; /* begun while another one to the same peer was open */
+	__u64 sampled_calls;	/* on streams, that were looked at for several of them at a time */
+	__u64 repeated_calls;	/* of these, with more than one */
+	__u64 overlapped_turns; /* data was waiting unread when the reply went out */
+	__u64 sampled_turns;	/* that were looked at for several requests in one read */
+	__u64 repeated_turns;	/* of these, with more than one */
+	__u64 looked;		/* when one was, last; and what decides which is the next */
+	__u32 look_in;
+	__u16 look_mask;
+	__u16 looks_in_a_row;
 	__u64 multiplexed_connections; /* on which several requests at a time were seen, or are to be expected
 					*/
 	__u64 connections_opened[2];   /* server, client */

@@ -69,6 +69,14 @@ static __always_inline const void *first_buffer(u64 *bytes)
 
 struct sample {
 	u8 bytes[SAMPLE_BYTES];
+	struct beginnings { /* see socket_pipelining.bpf.h */
+		u64 length;
+		u64 last; /* the last eight bytes, any digit as '0' */
+		u32 head;
+		u32 digits;   /* 0xff: they are told apart */
+		u32 commands; /* all of its lines, so far; 0: it has others */
+		u32 found;
+	} beginnings;
 };
 
 struct {

@@ -5,8 +5,10 @@
  * A connection speaks TLS if one of its first turns begins with a record of type handshake, version 3.x (RFC
  * 8446, 5.1): the ClientHello. The turns that belong to its handshake begin with a handshake or
  * change_cipher_spec record, or, from a TLS 1.3 client that leaves the latter out, are the one that follows
- * the hello. Such a turn is a request all the same if it brings more than the client's last flight can be
- * long: then the first request came along. A proxy may say first whom it speaks for (socket_proxy.bpf.h).
+ * the hello. Such a turn is a request all the same if more comes behind Finished: then the first request
+ * came along. Records are followed to see that (socket_records.bpf.h); where they cannot be, it is one if it
+ * is longer than the flight of a client without a certificate. A proxy may say first whom it speaks for
+ * (socket_proxy.bpf.h).
  *
  * Neither is TLS' goodbye a request (close_notify, RFC 8446, 6.1). TLS 1.2 shows its type. Under TLS 1.3 it
  * looks like data of two bytes: whether it was one is known when the connection goes on, or ends.
@@ -19,11 +21,11 @@
 
 #include "socket_buffers.bpf.h"
 #include "socket_proxy.bpf.h"
+#include "socket_records.bpf.h"
 #include "socket_state.bpf.h"
 
 /* A handshake may follow a plain exchange (PostgreSQL's SSLRequest, STARTTLS). */
 #define TLS_TURNS 6
-#define TLS_RECORD_HEADER 5
 #define CHANGE_CIPHER_SPEC_BYTES 6
 /* change_cipher_spec (6) and Finished with SHA-384 under TLS 1.3 (5 + 4 + 48 + 1 + 16), rounded up. */
 #define LAST_FLIGHT_BYTES 96
@@ -49,11 +51,8 @@ enum tls_state {
 	TLS_HELD,    /* such a turn was answered alike: a goodbye if the connection ends now */
 };
 
-enum { TLS_CHANGE_CIPHER_SPEC = 20, TLS_ALERT_RECORD = 21, TLS_HANDSHAKE = 22, TLS_APPLICATION_DATA = 23 };
-
-/* A handshake record has a message's header at least (RFC 8446, 4); none is longer than 2^14 + 2048 bytes. */
+/* A handshake record has a message's header at least (RFC 8446, 4). */
 #define HANDSHAKE_RECORD_LEAST 4
-#define TLS_RECORD_MOST 18432
 
 /*
  * Type and, from the ninth bit on, length of the record that begins at `offset` in what the running call has
@@ -130,6 +129,7 @@ static __always_inline void begin_handshake_turn(struct socket_state *st, u32 by
 	u32 proxy;
 	u8 type;
 
+	st->records = 0;
 	if (speaks_tls(st)) {
 		st->tls = connected_turn(bytes);
 		return;
@@ -153,6 +153,8 @@ static __always_inline void begin_handshake_turn(struct socket_state *st, u32 by
 	else if (type == TLS_APPLICATION_DATA || type == TLS_ALERT_RECORD)
 		/* A connection that is older than tacho. */
 		st->tls = connected_turn(bytes);
+	if (st->tls == TLS_FLIGHT)
+		watch_records(st, WATCH_FLIGHT);
 }
 
 /*
@@ -176,14 +178,35 @@ static __always_inline void continue_handshake_turn(struct socket_state *st)
 /* Has the open turn brought all of the client's last flight, which not every server answers? */
 static __always_inline bool is_whole_flight(const struct socket_state *st)
 {
-	return st->tls == TLS_FLIGHT && st->turn_bytes >= LAST_FLIGHT_LEAST &&
-	       st->turn_bytes <= LAST_FLIGHT_BYTES;
+	const union record_watch watch = {.all = st->records};
+
+	if (st->tls != TLS_FLIGHT)
+		return false;
+	if (records_were_followed(&watch))
+		return watch.flags & WATCH_FINISHED && !watch.rest && !watch.behind;
+	return st->turn_bytes >= LAST_FLIGHT_LEAST && st->turn_bytes <= LAST_FLIGHT_BYTES;
 }
 
 /* What came is no part of the handshake any more. */
 static __always_inline void end_handshake(struct socket_state *st)
 {
 	st->tls = TLS_CONNECTED;
+}
+
+/*
+ * A turn that began with the client's last flight is answered by a send of so many bytes: did it bring a
+ * request, too? A goodbye may come right behind the flight, and be answered by one, or by session tickets. A
+ * library may put all of its messages into one record, in which Finished is not seen: then it is a request if
+ * there is another one.
+ */
+static __always_inline bool flight_brings_request(const struct socket_state *st, u32 bytes)
+{
+	const union record_watch watch = {.all = st->records};
+
+	if (records_were_followed(&watch))
+		return watch.flags & WATCH_FINISHED ? watch.behind > CLOSE_NOTIFY_TLS13 : watch.messages > 1;
+	return st->turn_bytes > LAST_FLIGHT_BYTES + CLOSE_NOTIFY_TLS13 ||
+	       (st->turn_bytes > LAST_FLIGHT_BYTES && bytes != CLOSE_NOTIFY_TLS13);
 }
 
 /* The open turn is answered by a send of so many bytes: was it a request, after all? */
@@ -194,9 +217,7 @@ static __always_inline bool end_special_turn(struct socket_state *st, u32 bytes)
 		return false;
 	case TLS_FLIGHT:
 		st->tls = TLS_CONNECTED;
-		/* A goodbye may come right behind it, and is answered by one. */
-		return st->turn_bytes > LAST_FLIGHT_BYTES + CLOSE_NOTIFY_TLS13 ||
-		       (st->turn_bytes > LAST_FLIGHT_BYTES && bytes != CLOSE_NOTIFY_TLS13);
+		return flight_brings_request(st, bytes);
 	case TLS_FINAL:
 		st->tls = TLS_CONNECTED;
 		return false;

@@ -3,9 +3,14 @@
  * Does one read bring several requests? Then turns under-count them, and the target is told to be
  * multiplexed. Does a client begin another call in the midst of one? Then its calls are.
  *
- * Requests of one protocol begin alike ("GET ", "*3\r\n", a binary header), so several in one read show as
- * the first four bytes coming again. The second turn of a connection is looked at and then one in 256; only
- * the yes or no leaves the program. The preface of HTTP/2 (RFC 9113, 3.4) on the first turn says it at once.
+ * Requests of one protocol begin alike ("GET ", "*3\r\n", a binary header, a tag that is counted up), so
+ * several in one read show as the first four bytes coming again, whatever digits stand there. Those of mail
+ * do not (MAIL, RCPT, DATA), but all of their lines begin with a word of four capitals. Under TLS it is the
+ * records that come alike (socket_records.bpf.h). Only the yes or no leaves the program. The preface of
+ * HTTP/2 (RFC 9113, 3.4) on the first turn says it at once.
+ *
+ * Some turns of a target are looked at, each as likely as any other, be it a connection's first or its last:
+ * of rare ones all, of many some hundreds a second.
  *
  * A client that sends call after call sends each on its own as often as several at once: of a call that is
  * looked at the beginning is kept, and compared with that of what is sent before the answer comes.
@@ -14,6 +19,7 @@
 
 #include "socket_handshake.bpf.h"
 #include "socket_http2.bpf.h"
+#include "socket_records.bpf.h"
 
 static __always_inline u32 word_at(const struct sample *sample, u32 offset)
 {
@@ -31,65 +37,195 @@ static __always_inline bool is_tls_record(u32 head)
 }
 
 /*
- * Whether the beginning of what was received comes again in it. A global function: the verifier works through
- * its loop once a program, and not on every path that comes here.
+ * What is known so far stands beside the bytes, and not on the stack: there the verifier would tell apart all
+ * that it may be, in every step.
  */
-__noinline u32 begins_again(u64 buffer, u32 bytes)
-{
+struct beginnings_scan {
 	struct sample *sample;
-	u32 zero = 0, head, word;
+};
+
+/* Without branches, each of which the verifier would follow in every step. */
+static __always_inline u8 any_digit(u8 byte)
+{
+	u32 value = (u8)(byte - '0');
+	u32 is_digit = 0 - ((value - 10) >> 31);
+
+	return byte - (value & is_digit);
+}
+
+#define EACH_BYTE 0x01010101U
+
+static __always_inline bool are_capitals(u32 word)
+{
+	u32 below = ~(word + (0x80 - 'A') * EACH_BYTE), above = word + (0x7f - 'Z') * EACH_BYTE;
+
+	return !((word | below | above) & 0x80 * EACH_BYTE);
+}
+
+#define ENDS_OF_WORD (1ULL << ' ' | 1ULL << '\r' | 1ULL << '\n')
+
+/* Four capitals and the end of a word, as the last five bytes. */
+static __always_inline bool is_command(u64 last)
+{
+	u8 end = last;
+
+	return end <= ' ' && ENDS_OF_WORD >> end & 1 && are_capitals(last >> 8);
+}
+
+/* A line at the end that is too short for a command: the end of a mail. */
+static __always_inline bool ends_with_short_line(u64 last)
+{
+	return (u8)(last >> 8) == '\n' || (u8)(last >> 16) == '\n' || (u8)(last >> 24) == '\n' ||
+	       (u8)(last >> 32) == '\n';
+}
+
+/* Bytes of a beginning, and of it and the end of a word. */
+#define BEGINNING_BYTES 4
+#define COMMAND_BYTES 5
+
+static long scan_beginning(u32 index, struct beginnings_scan *scan)
+{
+	struct beginnings *known = &scan->sample->beginnings;
+	u64 at = index, last;
+	u8 byte;
+
+	barrier_var(at);
+	if (at >= SAMPLE_BYTES || at >= known->length)
+		return 1;
+	byte = scan->sample->bytes[at];
+	last = known->last << 8 | ((byte & known->digits) | (any_digit(byte) & ~known->digits));
+	known->last = last;
+	if (at == BEGINNING_BYTES - 1)
+		known->head = last;
+	else if (at >= 2 * BEGINNING_BYTES - 1 && (u32)last == known->head)
+		known->found = true;
+	if (at == COMMAND_BYTES - 1)
+		known->commands = is_command(last);
+	else if (known->commands && (u8)(last >> 8 * COMMAND_BYTES) == '\n')
+		known->commands = is_command(last) ? known->commands + 1 : 0;
+	return known->found ? 1 : 0;
+}
+
+/* The shortest two requests that are looked for. */
+#define SEVERAL_LEAST 12
+
+/*
+ * Whether what the running call has in its first buffer begins again in it. A global function: the verifier
+ * works through its loop once a program, and not on every path that comes here.
+ */
+__noinline u32 begins_again(u64 bytes)
+{
+	struct beginnings_scan scan;
+	struct beginnings *known;
+	const void *buffer = first_buffer(&bytes);
+	struct sample *sample;
 	u64 length = bytes;
+	u32 zero = 0, head;
 
 	sample = bpf_map_lookup_elem(&call_sample, &zero);
-	if (!sample || bytes < 12)
+	if (!sample || !buffer || length < SEVERAL_LEAST)
 		return false;
 	/* Kept in one register: verifiers up to 6.1 forget the bound of a copy. */
 	barrier_var(length);
 	if (length > SAMPLE_BYTES)
 		length = SAMPLE_BYTES;
-	if (bpf_probe_read_user(sample->bytes, length, (const void *)buffer))
+	if (bpf_probe_read_user(sample->bytes, length, buffer))
 		return false;
 	head = word_at(sample, 0);
 	if (is_tls_record(head) || head == (head & 0xff) * 0x01010101)
 		return false;
-	word = word_at(sample, 1);
-	for (u32 i = 5; i < SAMPLE_BYTES; i++) {
-		if (i >= length)
-			return false;
-		word = word >> 8 | (u32)sample->bytes[i] << 24;
-		if (word == head)
-			return true;
-	}
-	return false;
+	scan.sample = sample;
+	known = &sample->beginnings;
+	__builtin_memset(known, 0, sizeof(*known));
+	known->length = length;
+	known->digits = any_digit(head) == '0' ? 0xff : 0;
+	REPEAT(SAMPLE_BYTES, scan_beginning, &scan);
+	return known->found || (known->commands > 1 && !ends_with_short_line(known->last));
 }
 
-/* Whether the turn that is open, or ends, is one of those that are looked at. */
+/* Whether the turn that is open, or ends, is the second one of its connection, or one in 256. */
 static __always_inline bool is_sampled(const struct socket_state *st)
 {
 	return st->sampler == 2;
 }
 
-static __always_inline void sample_turn(struct socket_state *st, struct socket_shard *shard, u32 bytes)
+/* How often a target's turns are looked at on a CPU: less often if it was so soon so many times, ... */
+#define LOOK_PAUSE_NS 2000000ULL
+#define LOOKS_IN_A_ROW 32
+/* ... but after so long in any case, and one of so many as a mean at the least. */
+#define LOOK_PAUSE_MOST_NS 1000000000ULL
+#define LOOK_MASK_MOST 1023
+
+/*
+ * Is the turn that begins one that is looked at? A random number of turns is left out after each that is, the
+ * more of them the faster they come: a clock alone would find what comes after a pause more often than the
+ * rest, and that is how connections begin.
+ */
+static __always_inline bool is_looked_at(struct socket_shard *shard, u64 now)
+{
+	u64 pause = elapsed(shard->looked, now);
+	u32 mask = shard->look_mask;
+	u32 row = shard->looks_in_a_row;
+
+	if (pause >= LOOK_PAUSE_MOST_NS) {
+		mask = 0;
+		row = 0;
+	} else if (shard->look_in) {
+		shard->look_in--;
+		return false;
+	} else if (pause > 4 * LOOK_PAUSE_NS) {
+		mask >>= 1;
+		row = 0;
+	} else if (pause < LOOK_PAUSE_NS && ++row == LOOKS_IN_A_ROW) {
+		mask = (mask << 1 | 1) & LOOK_MASK_MOST;
+		row = 0;
+	}
+	shard->looked = now;
+	shard->look_mask = mask;
+	shard->looks_in_a_row = row;
+	shard->look_in = mask ? bpf_get_prandom_u32() & mask : 0;
+	return true;
+}
+
+/* A turn begins with a read of so many bytes. */
+static __always_inline void sample_turn(struct socket_state *st, struct socket_shard *shard, u64 now,
+					u32 bytes)
 {
 	const void *buffer;
 	u32 head = 0;
 
-	switch (st->sampler++) {
-	case 0:
+	if (!st->sampler++) {
 		/* Where HTTP/2 is followed, its preface has just been looked for. */
 		buffer = st->turns <= 1 && st->http2 == HTTP2_OFF ? first_buffer(NULL) : NULL;
 		if (buffer && !bpf_probe_read_user(&head, sizeof(head), buffer))
 			st->many = head == HTTP2_PREFACE;
-		break;
-	case 1:
-		buffer = first_buffer(NULL);
-		if (!buffer)
-			break;
-		add(&shard->sampled_turns, 1);
-		if (begins_again((u64)buffer, bytes))
-			add(&shard->repeated_turns, 1);
-		break;
 	}
+	if (st->records || in_handshake(st) || !is_looked_at(shard, now))
+		return;
+	if (speaks_tls(st)) {
+		watch_records(st, WATCH_REQUESTS);
+		return;
+	}
+	if (!first_buffer(NULL))
+		return;
+	add(&shard->sampled_turns, 1);
+	if (begins_again(bytes))
+		add(&shard->repeated_turns, 1);
+}
+
+/* A turn is answered of which the records were followed, as far as that was possible. */
+static __always_inline void count_records(struct socket_state *st, struct socket_shard *shard)
+{
+	const union record_watch watch = {.all = st->records};
+
+	st->records = 0;
+	if (!(watch.flags & WATCH_REQUESTS))
+		return;
+	if (watch.run >= RECORDS_OF_SEVERAL)
+		add(&shard->repeated_turns, 1);
+	else if (!records_were_followed(&watch))
+		return;
+	add(&shard->sampled_turns, 1);
 }
 
 /* How what is being sent begins; 0 where that tells nothing. */
@@ -116,7 +252,7 @@ static __always_inline void sample_call(struct socket_state *st, u32 bytes)
 	case 1:
 		st->head = head_of_send();
 		if (st->head)
-			st->overlap = begins_again((u64)first_buffer(NULL), bytes);
+			st->overlap = begins_again(bytes);
 		break;
 	}
 }

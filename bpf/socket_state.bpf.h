@@ -85,7 +85,10 @@ struct socket_state {
 	bool has_served;
 	bool has_called;
 	u64 number;	/* tells its peers and its ring from those of other sockets */
-	u64 source;	/* without a ring: who sent what came last */
+	union {
+		u64 source;  /* without a ring: who sent what came last */
+		u64 records; /* stream server: union record_watch */
+	};
 	u64 called;	/* who was called last */
 	u32 told;	/* without a ring: datagrams of whose arrival a hook has told */
 	u32 read;	/* … that were received */

@@ -164,7 +164,7 @@ static __always_inline void open_turn(struct socket_state *st, struct socket_sha
 	st->counted_late = st->oneway_run >= ONE_WAY_RUN || is_streaming(st);
 	begin_handshake_turn(st, bytes);
 	st->turn++;
-	sample_turn(st, shard, bytes);
+	sample_turn(st, shard, now, bytes);
 	if (!is_counted_late(st))
 		add(&shard->opened, 1);
 	if (st->established) {
@@ -233,6 +233,7 @@ static __always_inline void server_received(struct socket_state *st, struct sock
 		if (arrival && arrival != st->turn_arrival) {
 			st->turn_arrival = arrival;
 			st->turn_read = now;
+			end_run_of_records(st);
 		}
 		continue_handshake_turn(st);
 	} else if (can_answer(sk)) {
@@ -247,6 +248,8 @@ static __always_inline void server_received(struct socket_state *st, struct sock
 	}
 	st->last_read = now;
 	st->turn_bytes += bytes;
+	if (st->records)
+		st->records = follow_records(st->records, bytes);
 }
 
 /*
@@ -314,6 +317,9 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	if (is_counted_late(st)) {
 		bool handshake = in_handshake(st);
 
+		/* A client under TLS 1.3 may ask right behind its last flight, without waiting. */
+		if (handshake)
+			st->overlap = false;
 		if (!end_special_turn(st, bytes)) {
 			if (handshake)
 				add(&shard->handshakes, 1);
@@ -323,6 +329,8 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 		}
 		add(&shard->opened, 1);
 	}
+	if (st->records)
+		count_records(st, shard);
 	observe_turn(st, shard, first);
 	if (st->overlap || st->many) {
 		add(&shard->overlapped_turns, 1);

@@ -7,6 +7,7 @@ import socket
 import pytest
 
 from support.clients import Counted, ab
+from support.clients.tls import TlsConnection
 from support.process import Process
 from support.servers import HAProxy, Nginx, Redis, Rsyslog, Script
 from support.tacho import Tacho, target
@@ -34,16 +35,21 @@ def test_commands_of_smtp_are_turns(cgroups, agree):
         agree("SMTP", Counted("smtplib", 5 * (1 + 3 * 5 + 1), 1), change)
 
 
-def test_what_comes_in_one_read_is_not_told(cgroups):
-    """Four commands of SMTP are one turn, since a client need not wait between them (RFC 2920)."""
-    group = cgroups("smtp")
-    with Script("smtp.py", group.prefix) as server, Tacho({"targets": [target("smtp", group.path)]}) as tacho:
-        with tacho.watch("smtp") as change, connect(server) as client, client.makefile("rb") as answers:
-            for commands, lines in ((b"HELO a\r\n", 2), (b"MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nRCPT TO:<e@f>\r\nDATA\r\n", 4)):
-                client.sendall(commands)
-                assert all(answers.readline()[:1] in b"23" for _ in range(lines))
-        assert change.requests == 2
-        assert change.after.get("tacho_target_condition", target="smtp", condition="multiplexed") == 0
+def test_what_shares_a_record_is_not_told(cgroups):
+    """Ten requests of HTTP in one record of TLS are one turn."""
+    group = cgroups("tls")
+    request = b"GET /return HTTP/1.1\r\nHost: a\r\n\r\n"
+    with Nginx(group.prefix, tls="TLSv1.3") as server:
+        with Tacho({"targets": [target("tls", group.path)], "window": "2s"}) as tacho:
+            with tacho.watch("tls") as change, TlsConnection(server.tls_port) as client:
+                for _ in range(MESSAGES):
+                    client.secured.sendall(10 * request)
+                    got = b""
+                    while got.count(b"HTTP/1.1 200") < 10:
+                        got += client.secured.recv(65536)
+            assert change.requests == MESSAGES
+            samples = wait_until(lambda: (s := tacho.scrape()).get("tacho_observed_rps", target="tls") > 0 and s, 4, "the window")
+            assert samples.get("tacho_target_condition", target="tls", condition="multiplexed") == 0
 
 
 def test_what_a_client_says_to_news_seems_to_be_asked(cgroups):

@@ -1,14 +1,18 @@
 """Load that turns cannot count: the condition says so, and the rate of operations still follows the real rate."""
 
+import socket
 import statistics
+import struct
 
 import pytest
 
 from support.clients.counted import find
 from support.clients.h2load import h2load, h2load_at
 from support.clients.pipelined import pipelined_pings
+from support.clients.postgres import PostgresClient
+from support.clients.tls import TlsConnection
 from support.process import run
-from support.servers import Nginx, Redis
+from support.servers import Nginx, Postgres, Redis, Script
 from support.tacho import Tacho, target
 from support.waiting import wait_until
 
@@ -35,6 +39,116 @@ def test_pipelined_load_raises_the_condition(cgroups):
         wait_until(lambda: multiplexed(tacho, "redis"), 4, "the condition")
         # A turn is a batch: what the series says without the condition.
         assert change.requests == pytest.approx(requests / 16, rel=0.05)
+
+
+BURST = 10
+GET = b"GET /return HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+def read_until(connection, what: bytes, count: int) -> None:
+    """Until it has come so often."""
+    got = b""
+    while got.count(what) < count:
+        part = connection.recv(65536)
+        if not part:
+            raise ConnectionError(f"the server closed the connection behind {got[-80:]!r}")
+        got += part
+
+
+def connect(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=20)
+
+
+def first_read_of_http(server) -> int:
+    for _ in range(50):
+        with connect(server.port) as connection:
+            connection.sendall(GET * BURST)
+            read_until(connection, b"HTTP/1.1 200", BURST)
+    return 50 * BURST
+
+
+def http_after_a_while(server) -> int:
+    for _ in range(10):
+        with connect(server.port) as connection:
+            for count in (1, 1, *[BURST] * 20):
+                connection.sendall(GET * count)
+                read_until(connection, b"HTTP/1.1 200", count)
+    return 10 * (2 + 20 * BURST)
+
+
+def first_read_of_redis(server) -> int:
+    """Commands that begin alike but for a number."""
+    for _ in range(50):
+        with connect(server.port) as connection:
+            connection.sendall(b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\n")
+            read_until(connection, b"\r\n", 3)
+    return 50 * 2
+
+
+def message(kind: bytes, body: bytes = b"") -> bytes:
+    return kind + struct.pack("!I", len(body) + 4) + body
+
+
+def batches_of_postgres(server) -> int:
+    """Log-in and a setting by themselves, then queries ten at a time."""
+    query = message(b"P", b"\0SELECT 1\0\0\0") + message(b"B", bytes(8)) + message(b"E", bytes(5)) + message(b"S")
+    for _ in range(10):
+        with PostgresClient(server.port) as client:
+            client.query("SET statement_timeout = 0")
+            for _ in range(10):
+                client.exchange(query * BURST, BURST)
+    return 10 * (2 + 10 * BURST)
+
+
+def mail_at_once(server) -> int:
+    """MAIL, RCPT, RCPT and DATA together, as RFC 2920 has it."""
+    for _ in range(20):
+        with connect(server.port) as connection:
+            for lines, last in (
+                (b"", b"220"), (b"EHLO x\r\n", b"250 "),
+                (b"MAIL FROM:<a@b.c>\r\nRCPT TO:<d@e.f>\r\nRCPT TO:<g@e.f>\r\nDATA\r\n", b"354"),
+                (b"hello\r\n.\r\n", b"250"), (b"QUIT\r\n", b"221"),
+            ):  # fmt: skip
+                connection.sendall(lines)
+                read_until(connection, last, 1)
+    return 20 * 7
+
+
+def records_at_once(server) -> int:
+    """Each request in a record of its own, ten of them in a segment."""
+    for _ in range(5):
+        with TlsConnection(server.tls_port) as connection:
+            for _ in range(20):
+                connection.secured.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+                for _ in range(BURST):
+                    connection.secured.sendall(GET)
+                connection.secured.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)
+                read_until(connection.secured, b"HTTP/1.1 200", BURST)
+    return 5 * 20 * BURST
+
+
+BURSTS = {
+    "nginx, first read": (Nginx, first_read_of_http),
+    "nginx, after a while": (Nginx, http_after_a_while),
+    "redis": (Redis, first_read_of_redis),
+    "PostgreSQL": (Postgres, batches_of_postgres),
+    "SMTP": (lambda prefix: Script("smtp.py", prefix), mail_at_once),
+    "nginx under TLS": (lambda prefix: Nginx(prefix, tls="TLSv1.3"), records_at_once),
+}
+
+
+@pytest.mark.parametrize("name", BURSTS)
+def test_bursts_raise_the_condition(cgroups, name):
+    """Also of connections that are over soon, or begin without any."""
+    start, load = BURSTS[name]
+    group = cgroups("server")
+    with start(group.prefix) as server, Tacho({"targets": [target("server", group.path)], **WINDOW}) as tacho:
+        tacho.wait_for_target("server")
+        assert not multiplexed(tacho, "server")
+        with tacho.watch("server") as change:
+            asked = load(server)
+        wait_until(lambda: multiplexed(tacho, "server"), 4, "the condition")
+        assert change.requests < asked
 
 
 def test_http2_raises_the_condition_where_it_is_not_followed(cgroups):

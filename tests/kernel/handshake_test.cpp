@@ -4,10 +4,10 @@
 
 #include <catch2/catch.hpp>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "kernel/support/child.h"
+#include "kernel/support/records.h"
 #include "kernel/support/running.h"
 #include "kernel/support/wire.h"
 
@@ -18,22 +18,6 @@ using namespace std::string_literals;
 namespace {
 
 constexpr int kConnections = 11;
-
-/// A record of TLS: type, version 1.2, length and body (RFC 8446, 5.1).
-std::string record(char type, const std::string& body) {
-  return ""s + type + '\3' + '\3' + static_cast<char>(body.size() >> 8U) + static_cast<char>(body.size() & 0xffU) +
-         body;
-}
-
-const std::string kHello = record(22, std::string(300, 'h'));
-const std::string kChangeCipherSpec = record(20, "\1");
-const std::string kFinished = record(23, std::string(53, 'f'));
-const std::string kKeyExchange = record(22, std::string(70, 'k'));
-const std::string kFinished12 = record(22, std::string(40, 'f'));
-const std::string kRequest = record(23, std::string(120, 'q'));
-/// As long as a goodbye under TLS 1.3, and a goodbye under TLS 1.2.
-const std::string kShort = record(23, std::string(19, 's'));
-const std::string kAlert = record(21, std::string(26, 'a'));
 
 /// What the client sends until the server answers; the server reads it in these pieces.
 using Flight = std::vector<std::string>;
@@ -182,6 +166,42 @@ const std::vector<Life>& lives() {
        3},
       {"a short request with a longer reply is one", {hello, flight, {{kShort}, 100}}, 2, 1},
       {"the last flight is not answered, the request comes later", {hello, silent_flight, request, request}, 1, 2},
+      {"a client's certificate",
+       {hello, {{kChangeCipherSpec + kCertificate + kVerify + kFinished}, 100}, request},
+       2,
+       1},
+      {"a client's certificate, each record by itself",
+       {hello,
+        {{kChangeCipherSpec, kCertificate.substr(0, 5), kCertificate.substr(5), kVerify, kFinished}, 100},
+        request},
+       2,
+       1},
+      {"a client's certificate, with a request behind it",
+       {hello, {{kChangeCipherSpec + kCertificate + kVerify + kFinished + kRequest}, 100}, request},
+       1,
+       2},
+      {"a client's certificate that is not answered, the request comes later",
+       {hello, {{kCertificate + kVerify + kFinished}, 0}, request},
+       1,
+       1},
+      {"a client without a certificate to show",
+       {hello, {{kChangeCipherSpec + kNoCertificate + kFinished}, 100}, request},
+       2,
+       1},
+      {"a client's certificate, the whole flight in one record",
+       {hello, {{kChangeCipherSpec + kWholeFlight}, 100}, request},
+       2,
+       1},
+      {"a client's certificate, the whole flight in one record, with a request behind it",
+       {hello, {{kChangeCipherSpec + kWholeFlight + kRequest}, 100}, request},
+       1,
+       2},
+      {"the end of early data", {hello, {{kEndOfEarlyData + kLongFinished}, 100}, request}, 2, 1},
+      {"a goodbye right behind the flight", {hello, {{kChangeCipherSpec + kFinished + kShort}, 24}}, 2, 0},
+      {"a goodbye right behind the flight, tickets come back",
+       {hello, {{kChangeCipherSpec + kLongFinished + kShort}, 255}},
+       2,
+       0},
       {"behind a proxy's line", {{{kProxyLine, kHello}, 100}, flight, request}, 2, 1},
       {"behind a proxy's line, read at once", {{{kProxyLine + kHello}, 100}, flight, request}, 2, 1},
       {"behind a proxy's header", {{{kProxyHeader, kHello}, 100}, flight, request}, 2, 1},
@@ -201,79 +221,43 @@ TEST_CASE("goodbyes of TLS are no requests, nor is a handshake behind a proxy's 
   }
 }
 
-TEST_CASE("what a client's handshakes take to and fro are no calls, all others are") {
-  const std::string ticket = record(22, std::string(180, 't'));
-  const std::string answer = record(23, std::string(90, 'a'));
-  // The flights of the server, and how many of them are answers to calls.
-  const std::vector<std::pair<std::vector<std::string>, int>> cases = {
-      {{kHello, answer, answer}, 2},                                          // TLS 1.3, and 1.2 resumed
-      {{kHello, kChangeCipherSpec + kFinished, answer}, 1},                   // TLS 1.2
-      {{kHello, ticket + kChangeCipherSpec + kFinished, answer}, 1},          // TLS 1.2 with a session ticket
-      {{"yes", kHello, kChangeCipherSpec + kFinished, answer}, 2},            // a plain exchange before it
-      {{kHello, kHello + kChangeCipherSpec + kFinished, answer}, 1},          // TLS 1.3, another hello was asked for
-      {{kChangeCipherSpec, answer, "\x17\x03\x03", std::string(4, 'x')}, 4},  // no TLS
-  };
-  for (const auto& [flights, calls] : cases) {
-    const Watched where;
+TEST_CASE("what a client asks right behind its certificate is no second request at a time") {
+  const Watched where;
+  const std::string flight = kChangeCipherSpec + kCertificate + kVerify + kFinished;
+  constexpr std::size_t kAnswer = 100;
+  Child server(where.directory(), [&flight](Line& parent) {
     const UniqueFd listener = listen_tcp();
-    const auto port = port_of(listener);
-    Child client(where.directory(), [&flights, port](Line& parent) {
-      const UniqueFd connection = connect_tcp(port);
-      for (const std::string& flight : flights) {
-        send_once(connection, 100);
-        receive_once(connection, flight.size());
-      }
+    parent.tell(port_of(listener));
+    for (int i = 0; i < kConnections; ++i) {
+      const UniqueFd connection = accept_from(listener);
+      serve(connection, 1, kHello.size(), kAnswer);
+      receive_once(connection, flight.size());
       parent.tell();
-      (void)parent.hear();
-    });
-    const UniqueFd server = accept_from(listener);
-    for (const std::string& flight : flights) {
-      receive_once(server, 100);
-      REQUIRE(::send(server.get(), flight.data(), flight.size(), 0) == static_cast<ssize_t>(flight.size()));
+      (void)parent.hear();  // the request has come
+      send_once(connection, kAnswer);
+      serve(connection, 1, kRequest.size(), kAnswer);
     }
-    (void)client.hear();
-    const std::string peer = "127.0.0.1:" + std::to_string(port);
-    CHECK(where.value("tacho_dependency_calls_total", {{"peer", peer}}) == calls);
-    CHECK(where.value("tacho_handshakes_total") == 0);
-    client.tell();
-    client.finish();
-  }
-}
-
-TEST_CASE("the goodbye of a client that is answered by one is no call") {
-  const std::string answer = record(23, std::string(90, 'a'));
-  // The flights of the client and of the server, and how many of them are calls.
-  using Flights = std::vector<std::pair<std::string, std::string>>;
-  const std::vector<std::pair<Flights, int>> cases = {
-      {{{kHello, kHello}, {kRequest, answer}, {kShort, kShort}}, 1},                    // TLS 1.3
-      {{{kHello, kHello}, {kRequest, answer}, {kAlert, kAlert}}, 1},                    // TLS 1.2
-      {{{kHello, kHello}, {kShort, kShort}, {kShort, kShort}, {kRequest, answer}}, 3},  // short calls
-      {{{kHello, kHello}, {kShort, answer + kShort}}, 0},                               // tickets were not read yet
-      {{{kHello, kHello}, {kRequest, answer}, {kAlert, answer + kAlert}}, 1},           // the rest of a reply
-      {{{kHello, kHello}, {kShort, answer}, {kRequest, answer}}, 2},                    // a short call, a long answer
+    parent.tell();
+    (void)parent.hear();
+  });
+  const auto port = static_cast<std::uint16_t>(server.hear());
+  const auto send_all = [](const UniqueFd& client, const std::string& data) {
+    must(::send(client.get(), data.data(), data.size(), 0) == static_cast<ssize_t>(data.size()), "send");
   };
-  for (const auto& [flights, calls] : cases) {
-    const Watched where;
-    const UniqueFd listener = listen_tcp();
-    const auto port = port_of(listener);
-    Child client(where.directory(), [&flights, port](Line& parent) {
-      const UniqueFd connection = connect_tcp(port);
-      for (const auto& [call, reply] : flights) {
-        must(::send(connection.get(), call.data(), call.size(), 0) == static_cast<ssize_t>(call.size()), "send");
-        receive_once(connection, reply.size());
-      }
-      parent.tell();
-      (void)parent.hear();
-    });
-    const UniqueFd server = accept_from(listener);
-    for (const auto& [call, reply] : flights) {
-      receive_once(server, call.size());
-      REQUIRE(::send(server.get(), reply.data(), reply.size(), 0) == static_cast<ssize_t>(reply.size()));
-    }
-    (void)client.hear();
-    const std::string peer = "127.0.0.1:" + std::to_string(port);
-    CHECK(where.value("tacho_dependency_calls_total", {{"peer", peer}}) == calls);
-    client.tell();
-    client.finish();
+  for (int i = 0; i < kConnections; ++i) {
+    const UniqueFd client = connect_tcp(port);
+    send_all(client, kHello);
+    receive_once(client, kAnswer);
+    send_all(client, flight);
+    (void)server.hear();
+    send_all(client, kRequest);
+    server.tell();
+    receive_once(client, 2 * kAnswer);
   }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == kConnections);
+  CHECK(where.value("tacho_handshakes_total") == 2 * kConnections);
+  CHECK(where.value("tacho_multiplexed_connections_total") == 0);
+  server.tell();
+  server.finish();
 }

@@ -33,6 +33,12 @@ class PostgresClient:
         self.send(text)
         return self._until_ready()
 
+    def exchange(self, messages: bytes, answers: int) -> None:
+        """Sends all of them at once, and waits until the server is ready again for the last one of them."""
+        self._socket.sendall(messages)
+        for _ in range(answers):
+            self._until_ready()
+
     def send(self, text: str) -> None:
         body = text.encode() + b"\0"
         self._socket.sendall(b"Q" + struct.pack("!I", len(body) + 4) + body)

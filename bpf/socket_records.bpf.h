@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Where the records of TLS begin in what a server reads, from one turn's beginning on, however its library
+ * cuts them: some read the five bytes of a header and then the record, some all that has come.
+ *
+ * That tells two things. In a client's last flight under TLS 1.3: where the handshake ends, whatever
+ * certificates come before Finished, and whether a request stands behind it. In a turn that is looked at:
+ * whether several requests came at once. Those are records in a row that are alike in length and short;
+ * head and body of one request differ, and a large body comes in records as long as they may be, or growing.
+ *
+ * A read into several buffers is not followed further than the first one; then lengths have to do.
+ */
+#pragma once
+
+#include "socket_buffers.bpf.h"
+#include "socket_state.bpf.h"
+
+#define TLS_RECORD_HEADER 5
+/* None is longer than 2^14 + 2048 bytes. */
+#define TLS_RECORD_MOST 18432
+
+enum { TLS_CHANGE_CIPHER_SPEC = 20, TLS_ALERT_RECORD = 21, TLS_HANDSHAKE = 22, TLS_APPLICATION_DATA = 23 };
+
+/* Of one read; whose are more has told enough. */
+#define RECORDS_PER_READ 16
+/* No record begins that far behind a read. */
+#define RECORDS_LOST 0xffff
+
+/* A Finished under TLS 1.3: header (4), hash (32 or 48), type (1) and tag (16, of AES-CCM-8 8). */
+#define FINISHED_SHA256 53
+#define FINISHED_SHA384 69
+#define FINISHED_CCM_8 45
+/* That of a client which resumes a session of TLS 1.2: encrypted, with a MAC and padding at most so long. */
+#define FINISHED_TLS12_MOST 91
+/* EndOfEarlyData, which may stand before it. */
+#define END_OF_EARLY_DATA 21
+
+/* So many records alike are several requests. */
+#define RECORDS_OF_SEVERAL 3
+/* Requests are shorter. The first records of a large body have the size of a segment, and grow. */
+#define SHORT_REQUEST_RECORD 1100
+/* What encryption adds to the data of a record. */
+#define RECORD_OVERHEAD 16
+
+enum record_watch_flags {
+	WATCH_FLIGHT = 1,
+	WATCH_REQUESTS = 2,
+	WATCH_FINISHED = 4, /* it has come */
+};
+
+/* All 0: nobody looks. */
+union record_watch {
+	struct {
+		u16 rest;	 /* bytes from the end of the last read to the next record */
+		u16 last;	 /* length of the record before, if it may be a request */
+		u16 behind;	 /* bytes behind Finished */
+		u8 run : 4;	 /* records alike */
+		u8 messages : 4; /* records before Finished */
+		u8 flags;
+	};
+	u64 all;
+};
+
+static __always_inline bool is_finished(u8 type, u32 length)
+{
+	if (type == TLS_HANDSHAKE)
+		return length <= FINISHED_TLS12_MOST;
+	return length == FINISHED_SHA256 || length == FINISHED_SHA384 || length == FINISHED_CCM_8;
+}
+
+static __always_inline void note_record_of_flight(union record_watch *watch, u8 type, u32 length)
+{
+	if (watch->flags & WATCH_FINISHED) {
+		u32 behind = watch->behind + TLS_RECORD_HEADER + length;
+
+		watch->behind = behind > 0xffff ? 0xffff : behind;
+	} else if (type != TLS_CHANGE_CIPHER_SPEC && is_finished(type, length)) {
+		watch->flags |= WATCH_FINISHED;
+	} else if (type == TLS_APPLICATION_DATA && length != END_OF_EARLY_DATA && watch->messages < 15) {
+		watch->messages++;
+	}
+}
+
+static __always_inline void note_record_of_request(union record_watch *watch, u8 type, u32 length)
+{
+	u32 before = watch->last;
+
+	if (type != TLS_APPLICATION_DATA || watch->run >= RECORDS_OF_SEVERAL)
+		return;
+	if (length > SHORT_REQUEST_RECORD || length <= RECORD_OVERHEAD) {
+		watch->run = 0;
+		watch->last = 0;
+		return;
+	}
+	length -= RECORD_OVERHEAD;
+	watch->run = before && length <= 2 * before && before <= 2 * length ? watch->run + 1 : 1;
+	watch->last = length;
+}
+
+/*
+ * Goes on with what the running call has read. A global function, of plain numbers: verified once a program,
+ * also by Linux 5.10.
+ */
+__noinline u64 follow_records(u64 before, u32 bytes)
+{
+	union record_watch watch = {.all = before};
+	u64 known = bytes;
+	const void *buffer = first_buffer(&known);
+	u32 offset = watch.rest;
+	u8 header[TLS_RECORD_HEADER];
+
+	if (!buffer || known < bytes || offset == RECORDS_LOST)
+		goto lost;
+	for (u32 i = 0; i < RECORDS_PER_READ && offset < bytes; i++) {
+		u32 length;
+
+		if (bytes - offset < TLS_RECORD_HEADER ||
+		    bpf_probe_read_user(header, sizeof(header), buffer + offset))
+			goto lost;
+		length = (u32)header[3] << 8 | header[4];
+		if (header[0] < TLS_CHANGE_CIPHER_SPEC || header[0] > TLS_APPLICATION_DATA ||
+		    header[1] != 3 || length > TLS_RECORD_MOST)
+			goto lost;
+		if (watch.flags & WATCH_FLIGHT)
+			note_record_of_flight(&watch, header[0], length);
+		else
+			note_record_of_request(&watch, header[0], length);
+		offset += TLS_RECORD_HEADER + length;
+	}
+	if (offset < bytes)
+		goto lost;
+	watch.rest = offset - bytes;
+	return watch.all;
+lost:
+	watch.rest = RECORDS_LOST;
+	return watch.all;
+}
+
+static __always_inline void watch_records(struct socket_state *st, u8 flags)
+{
+	union record_watch watch = {.flags = flags};
+
+	st->records = watch.all;
+}
+
+static __always_inline bool records_were_followed(const union record_watch *watch)
+{
+	return watch->flags && watch->rest != RECORDS_LOST;
+}
+
+/* What came at another time came not at once. */
+static __always_inline void end_run_of_records(struct socket_state *st)
+{
+	union record_watch watch = {.all = st->records};
+
+	if (watch.run >= RECORDS_OF_SEVERAL)
+		return;
+	watch.run = 0;
+	watch.last = 0;
+	st->records = watch.all;
+}

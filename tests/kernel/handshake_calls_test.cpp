@@ -1,0 +1,93 @@
+// What of a TLS connection is a call of a client, and what is its handshake or its goodbye.
+
+#include <sys/socket.h>
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernel/support/child.h"
+#include "kernel/support/records.h"
+#include "kernel/support/running.h"
+#include "kernel/support/wire.h"
+
+using tacho::UniqueFd;
+using namespace tacho::kernel_test;
+
+TEST_CASE("what a client's handshakes take to and fro are no calls, all others are") {
+  const std::string ticket = record(22, std::string(180, 't'));
+  const std::string answer = record(23, std::string(90, 'a'));
+  // The flights of the server, and how many of them are answers to calls.
+  const std::vector<std::pair<std::vector<std::string>, int>> cases = {
+      {{kHello, answer, answer}, 2},                                          // TLS 1.3, and 1.2 resumed
+      {{kHello, kChangeCipherSpec + kFinished, answer}, 1},                   // TLS 1.2
+      {{kHello, ticket + kChangeCipherSpec + kFinished, answer}, 1},          // TLS 1.2 with a session ticket
+      {{"yes", kHello, kChangeCipherSpec + kFinished, answer}, 2},            // a plain exchange before it
+      {{kHello, kHello + kChangeCipherSpec + kFinished, answer}, 1},          // TLS 1.3, another hello was asked for
+      {{kChangeCipherSpec, answer, "\x17\x03\x03", std::string(4, 'x')}, 4},  // no TLS
+  };
+  for (const auto& [flights, calls] : cases) {
+    const Watched where;
+    const UniqueFd listener = listen_tcp();
+    const auto port = port_of(listener);
+    Child client(where.directory(), [&flights, port](Line& parent) {
+      const UniqueFd connection = connect_tcp(port);
+      for (const std::string& flight : flights) {
+        send_once(connection, 100);
+        receive_once(connection, flight.size());
+      }
+      parent.tell();
+      (void)parent.hear();
+    });
+    const UniqueFd server = accept_from(listener);
+    for (const std::string& flight : flights) {
+      receive_once(server, 100);
+      REQUIRE(::send(server.get(), flight.data(), flight.size(), 0) == static_cast<ssize_t>(flight.size()));
+    }
+    (void)client.hear();
+    const std::string peer = "127.0.0.1:" + std::to_string(port);
+    CHECK(where.value("tacho_dependency_calls_total", {{"peer", peer}}) == calls);
+    CHECK(where.value("tacho_handshakes_total") == 0);
+    client.tell();
+    client.finish();
+  }
+}
+
+TEST_CASE("the goodbye of a client that is answered by one is no call") {
+  const std::string answer = record(23, std::string(90, 'a'));
+  // The flights of the client and of the server, and how many of them are calls.
+  using Flights = std::vector<std::pair<std::string, std::string>>;
+  const std::vector<std::pair<Flights, int>> cases = {
+      {{{kHello, kHello}, {kRequest, answer}, {kShort, kShort}}, 1},                    // TLS 1.3
+      {{{kHello, kHello}, {kRequest, answer}, {kAlert, kAlert}}, 1},                    // TLS 1.2
+      {{{kHello, kHello}, {kShort, kShort}, {kShort, kShort}, {kRequest, answer}}, 3},  // short calls
+      {{{kHello, kHello}, {kShort, answer + kShort}}, 0},                               // tickets were not read yet
+      {{{kHello, kHello}, {kRequest, answer}, {kAlert, answer + kAlert}}, 1},           // the rest of a reply
+      {{{kHello, kHello}, {kShort, answer}, {kRequest, answer}}, 2},                    // a short call, a long answer
+  };
+  for (const auto& [flights, calls] : cases) {
+    const Watched where;
+    const UniqueFd listener = listen_tcp();
+    const auto port = port_of(listener);
+    Child client(where.directory(), [&flights, port](Line& parent) {
+      const UniqueFd connection = connect_tcp(port);
+      for (const auto& [call, reply] : flights) {
+        must(::send(connection.get(), call.data(), call.size(), 0) == static_cast<ssize_t>(call.size()), "send");
+        receive_once(connection, reply.size());
+      }
+      parent.tell();
+      (void)parent.hear();
+    });
+    const UniqueFd server = accept_from(listener);
+    for (const auto& [call, reply] : flights) {
+      receive_once(server, call.size());
+      REQUIRE(::send(server.get(), reply.data(), reply.size(), 0) == static_cast<ssize_t>(reply.size()));
+    }
+    (void)client.hear();
+    const std::string peer = "127.0.0.1:" + std::to_string(port);
+    CHECK(where.value("tacho_dependency_calls_total", {{"peer", peer}}) == calls);
+    client.tell();
+    client.finish();
+  }
+}

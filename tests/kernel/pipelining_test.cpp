@@ -1,0 +1,194 @@
+// Several requests in one read: turns count one, and the condition says so. What is one request raises nothing.
+
+#include <sys/socket.h>
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernel/support/child.h"
+#include "kernel/support/records.h"
+#include "kernel/support/running.h"
+#include "kernel/support/wire.h"
+
+using tacho::UniqueFd;
+using namespace tacho::kernel_test;
+using namespace std::string_literals;
+
+namespace {
+
+constexpr int kConnections = 23;
+constexpr std::size_t kReply = 100;
+
+/// What a client sends until it is answered; the server reads it in these pieces.
+using Turn = std::vector<std::string>;
+
+struct Habit {
+  std::string name;
+  std::vector<Turn> turns;  ///< of each connection
+  bool told;
+};
+
+std::string together(const Turn& turn) {
+  std::string all;
+  for (const std::string& piece : turn) {
+    all += piece;
+  }
+  return all;
+}
+
+std::string times(int count, std::string_view text) {
+  std::string all;
+  for (int i = 0; i < count; ++i) {
+    all += text;
+  }
+  return all;
+}
+
+/// Clients with a habit, one connection after the other; whether the condition holds is the same on each.
+void check(const Habit& habit) {
+  CAPTURE(habit.name);
+  const Watched where;
+  Child server(where.directory(), [&habit](Line& parent) {
+    const UniqueFd listener = listen_tcp();
+    parent.tell(port_of(listener));
+    for (int i = 0; i < kConnections; ++i) {
+      const UniqueFd connection = accept_from(listener);
+      for (const Turn& turn : habit.turns) {
+        for (const std::string& piece : turn) {
+          receive_once(connection, piece.size());
+        }
+        send_once(connection, kReply);
+      }
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const auto port = static_cast<std::uint16_t>(server.hear());
+  for (int i = 0; i < kConnections; ++i) {
+    const UniqueFd client = connect_tcp(port);
+    for (const Turn& turn : habit.turns) {
+      const std::string data = together(turn);
+      must(::send(client.get(), data.data(), data.size(), 0) == static_cast<ssize_t>(data.size()), "send");
+      receive_once(client, kReply);
+    }
+  }
+  (void)server.hear();
+  // Conditions need two samples, which are taken once a second.
+  CHECK(shared().wait_for([&] { return where.value("tacho_target_condition", {{"condition", "no_poll"}}) == 1; }));
+  const auto multiplexed = [&] { return where.value("tacho_target_condition", {{"condition", "multiplexed"}}); };
+  if (habit.told) {
+    CHECK(shared().wait_for([&] { return multiplexed() == 1; }));
+  } else {
+    CHECK(multiplexed() == 0);
+  }
+  server.tell();
+  server.finish();
+}
+
+const std::string kGet = "GET /page HTTP/1.1\r\nHost: a\r\n\r\n";
+const std::string kQuery =
+    "POST /?query HTTP/1.1\r\nHost: a\r\nContent-Length: 43\r\n\r\nSELECT a\nFROM b\nJOIN c\nWITH d\nLIKE e\n";
+
+std::vector<Habit> in_the_clear() {
+  const std::string set = "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n";
+  const std::string get = "*2\r\n$3\r\nGET\r\n$1\r\na\r\n";
+  const std::string mail = "MAIL FROM:<a@b.c>\r\nRCPT TO:<d@e.f>\r\nDATA\r\n";
+  const Turn ask{kGet};
+  return {
+      {"one read a connection, of ten requests", {{times(10, kGet)}}, true},
+      {"a beginning without any, then some", {ask, ask, {times(5, kGet)}, {times(5, kGet)}, {times(5, kGet)}}, true},
+      {"different commands that begin like each other but for a number", {{set + get}}, true},
+      {"commands with tags", {{"a001 NOOP\r\na002 NOOP\r\n"}}, true},
+      {"different commands, a line each", {{"EHLO x\r\n"}, {mail}, {"a line\r\n.\r\n"}, {"QUIT\r\n"}}, true},
+      {"one by one", {ask, ask, ask}, false},
+      {"a command of several words", {{set}, {get}}, false},
+      {"mail, one by one",
+       {{"EHLO x\r\n"}, {"MAIL FROM:<a@b.c>\r\n"}, {"DATA\r\n"}, {"NEWS for you\r\nMORE of it\r\n.\r\n"}},
+       false},
+      {"a body of lines that begin with capitals", {{kQuery}}, false},
+      {"numbers", {{"100 200 300 400 500\n"}, {"2024-01-01 1999-12-31\n"}}, false},
+  };
+}
+
+std::string data(std::size_t size) {
+  return record(23, std::string(size, 'x'));
+}
+
+/// As libraries read that ask for a record's header first.
+Turn by_records(const std::vector<std::size_t>& sizes) {
+  Turn pieces;
+  for (const std::size_t size : sizes) {
+    pieces.push_back(data(size).substr(0, 5));
+    pieces.push_back(data(size).substr(5));
+  }
+  return pieces;
+}
+
+std::vector<Habit> under_tls() {
+  const std::string flight = kChangeCipherSpec + kFinished;
+  const Turn ask{data(120)};
+  std::vector<Habit> habits{
+      {"ten records in one read", {{times(10, data(120))}}, true},
+      {"ten records, each read by itself", {by_records(std::vector<std::size_t>(10, 120))}, true},
+      {"requests of different lengths", {by_records({120, 90, 130, 150})}, true},
+      {"a beginning without any, then some", {ask, ask, {times(5, data(90))}, {times(5, data(90))}}, true},
+      {"one by one", {ask, ask, ask}, false},
+      {"head and body apart", {{data(300) + data(200)}, by_records({300, 200})}, false},
+      {"a large body",
+       {{data(300) + data(16401) + data(16401) + data(16401) + data(900)}, by_records({300, 16401, 16401, 16401, 900})},
+       false},
+      {"a body whose records grow", {{data(300) + data(1203) + data(2389) + data(3575)}}, false},
+      {"a body in small parts, whose lengths have records of their own",
+       {{data(300) + data(20) + data(117) + data(19) + data(20) + data(117) + data(19) + data(22)}},
+       false},
+  };
+  for (Habit& habit : habits) {
+    habit.turns.insert(habit.turns.begin(), {{kHello}, {flight}});
+  }
+  return habits;
+}
+
+}  // namespace
+
+TEST_CASE("several requests in one read are told, on a connection's first one, too; what is one request is not") {
+  for (const Habit& habit : in_the_clear()) {
+    check(habit);
+  }
+}
+
+TEST_CASE("several records alike at once are told under TLS, the records of one request are not") {
+  for (const Habit& habit : under_tls()) {
+    check(habit);
+  }
+}
+
+TEST_CASE("on a busy target turns are looked at now and then, wherever they are in their connections") {
+  constexpr int kLong = 2000;
+  const Watched where;
+  // One turn in three brings several requests; so do none of the first hundred.
+  const auto brings = [](int i) { return i >= 100 && i % 3 == 0 ? times(3, kGet) : kGet; };
+  Child server(where.directory(), [&brings](Line& parent) {
+    const UniqueFd listener = listen_tcp();
+    parent.tell(port_of(listener));
+    const UniqueFd connection = accept_from(listener);
+    for (int i = 0; i < kLong; ++i) {
+      receive_once(connection, brings(i).size());
+      send_once(connection, kReply);
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const UniqueFd client = connect_tcp(static_cast<std::uint16_t>(server.hear()));
+  for (int i = 0; i < kLong; ++i) {
+    const std::string data = brings(i);
+    must(::send(client.get(), data.data(), data.size(), 0) == static_cast<ssize_t>(data.size()), "send");
+    receive_once(client, kReply);
+  }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == kLong);
+  CHECK(shared().wait_for([&] { return where.value("tacho_target_condition", {{"condition", "multiplexed"}}) == 1; }));
+  server.tell();
+  server.finish();
+}
