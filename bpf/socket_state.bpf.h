@@ -93,7 +93,10 @@ struct socket_state {
 	u32 told;	/* without a ring: datagrams of whose arrival a hook has told */
 	u32 read;	/* … that were received */
 	u32 doubts;	/* see socket_datagram_ring.bpf.h */
-	u64 batch;	/* the sendmmsg that is under way, or was the last one */
+	union {
+		u64 batch;   /* the sendmmsg that is under way, or was the last one */
+		u64 opening; /* stream server: the first bytes of a turn, see socket_brokers.bpf.h */
+	};
 	u32 batch_next; /* message of it */
 	u32 calls_open; /* of a socket that only calls */
 	u32 calls_run;	/* of these, begun since the last answer */

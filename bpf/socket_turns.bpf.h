@@ -4,6 +4,7 @@
 
 #include "socket_alpn.bpf.h"
 #include "socket_arrival.bpf.h"
+#include "socket_brokers.bpf.h"
 #include "socket_first_byte.bpf.h"
 #include "socket_handshake.bpf.h"
 #include "socket_http2.bpf.h"
@@ -27,7 +28,7 @@ static __always_inline bool has_connections(const struct socket_state *st)
 /* Turns that are counted only when they are answered, since they may turn out to be none or never end. */
 static __always_inline bool is_counted_late(const struct socket_state *st)
 {
-	return st->close_unseen || st->tls > TLS_CONNECTED || st->counted_late;
+	return st->close_unseen || st->tls > TLS_CONNECTED || st->counted_late || speaks_to_broker(st);
 }
 
 /* After so many messages without a reply in a row the next one will have none either. */
@@ -162,6 +163,7 @@ static __always_inline void open_turn(struct socket_state *st, struct socket_sha
 	st->write_seq = tp ? FIELD(tp, write_seq) : 0;
 	st->busy = tp ? busy_before(tp) : 0;
 	st->counted_late = st->oneway_run >= ONE_WAY_RUN || is_streaming(st);
+	note_greeting(st);
 	begin_handshake_turn(st, bytes);
 	st->turn++;
 	sample_turn(st, shard, now, bytes);
@@ -246,6 +248,7 @@ static __always_inline void server_received(struct socket_state *st, struct sock
 	} else {
 		return;
 	}
+	gather_opening(st, bytes);
 	st->last_read = now;
 	st->turn_bytes += bytes;
 	if (st->records)
@@ -302,7 +305,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	st->ended = turn;
 	if (st->late_read)
 		observe_late_turn(st, shard, turn, now);
-	if (answers_nothing(st, last_send, now)) {
+	if (answers_nothing(st, last_send, now) || (speaks_to_broker(st) && only_acknowledges(st))) {
 		count_one_way(st, shard);
 		note_push(st, elapsed(last_send, now));
 		return;

@@ -9,10 +9,11 @@ import pytest
 from support import ledger
 from support.clients import Counted
 from support.clients.mariadb_prepared import PreparedStatements
+from support.clients.mqtt import MqttClient
 from support.clients.postgres import PostgresClient
 from support.clients.resp import RespClient
 from support.clients.tls import TlsConnection
-from support.servers import Caddy, GnutlsServer, MariaDB, Postgres, Redis, TlsWork
+from support.servers import Caddy, GnutlsServer, MariaDB, Mosquitto, Postgres, Redis, TlsWork
 from support.slow import slow_but
 from support.tacho import Tacho, target
 from support.waiting import wait_until
@@ -125,3 +126,21 @@ def test_connections_that_were_made_long_before(cgroups, agree, name):
             times = [connection.ask(request_line) for connection in warm]
     agree(f"{name}, connections made long before", Counted("ssl", len(times), 1), change)
     check_durations(f"{name}, connections made long before", change, times, works=start not in (GnutlsServer, Caddy))
+
+
+def test_what_a_broker_delivers_answers_no_acknowledgement(cgroups, agree):
+    """A subscriber of MQTT acknowledges each message as it comes; the next one comes when somebody publishes it."""
+    messages = 101
+    with observed(cgroups, Mosquitto) as (server, change):
+        with MqttClient(server.port, "subscriber") as subscriber, MqttClient(server.port, "publisher") as publisher:
+            subscriber.subscribe("news")
+            for number in range(messages):
+                if number % 50 == 49:
+                    time.sleep(PAUSE)
+                publisher.publish("news", b"%d" % number)
+                assert subscriber.take() == b"%d" % number
+    # Two connect, one subscribes.
+    agree("mosquitto", Counted("socket", 3 + messages, 1), change)
+    # Two in one read are one, where the next message is published before the broker has read what acknowledges the last one.
+    assert messages // 2 <= change.of("tacho_oneway_messages_total") < messages
+    assert change.of("tacho_request_duration_seconds_sum") < PAUSE

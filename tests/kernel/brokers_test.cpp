@@ -1,0 +1,105 @@
+// Message brokers: what a subscriber says to what it was delivered gets no reply, whatever is delivered next.
+
+#include <sys/socket.h>
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "kernel/support/child.h"
+#include "kernel/support/running.h"
+#include "kernel/support/server.h"
+#include "kernel/support/wire.h"
+
+using tacho::UniqueFd;
+using namespace tacho::kernel_test;
+using namespace std::string_literals;
+
+namespace {
+
+constexpr int kDeliveries = 11;
+constexpr std::size_t kDelivery = 40;
+constexpr std::size_t kReply = 20;
+
+struct Protocol {
+  std::string name;
+  std::string greeting;
+  std::string question;  ///< gets a reply
+  std::string acknowledgement;
+  bool told;
+};
+
+std::string amqp_frame(char type, const std::string& payload) {
+  return ""s + type + "\0\1"s + "\0\0\0"s + static_cast<char>(payload.size()) + payload + '\xce';
+}
+
+std::vector<Protocol> protocols() {
+  const std::string subscribe = "\x82\x06\0\1\0\1a\1"s;
+  const std::string puback = "\x40\2\0\7"s;
+  return {
+      {"MQTT", "\x10\x0c\0\4MQTT\4\2\0\x3c\0\0"s, subscribe, puback, true},
+      {"MQTT 3.1", "\x10\x0e\0\6MQIsdp\3\2\0\x3c\0\0"s, subscribe, puback, true},
+      {"MQTT, a long greeting", "\x10\x8d\1\0\4MQTT\4\2\0\x3c"s + std::string(131, 'i'), subscribe, puback, true},
+      {"MQTT, several at once", "\x10\x0c\0\4MQTT\4\2\0\x3c\0\0"s, subscribe, puback + puback, true},
+      {"AMQP", "AMQP\0\0\x09\1"s, amqp_frame(1, "\0\x14\0\x0a"s + std::string(30, 'a')),
+       amqp_frame(1, "\0\x3c\0\x50"s + std::string(9, '\0')), true},
+      {"another protocol", "hello brok"s, subscribe, puback, false},
+  };
+}
+
+/// Receives it as a whole, or byte by byte.
+void take(const UniqueFd& connection, std::size_t size, bool bytewise) {
+  for (std::size_t i = 0; bytewise && i < size; ++i) {
+    receive_once(connection, 1);
+  }
+  if (!bytewise) {
+    receive_once(connection, size);
+  }
+}
+
+void say(const UniqueFd& client, const std::string& text) {
+  must(::send(client.get(), text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size()), "send");
+}
+
+}  // namespace
+
+TEST_CASE("what a broker's subscribers acknowledge are messages, what they ask are requests") {
+  const Protocol protocol = GENERATE(from_range(protocols()));
+  const bool bytewise = GENERATE(false, true);
+  CAPTURE(protocol.name, bytewise);
+  const Watched where;
+  Child server = server_that(where.directory(), [&](const UniqueFd& connection, Line&) {
+    for (const std::string& asked : {protocol.greeting, protocol.question}) {
+      take(connection, asked.size(), bytewise);
+      send_once(connection, kReply);
+    }
+    for (int i = 0; i < kDeliveries; ++i) {
+      send_once(connection, kDelivery);
+      take(connection, protocol.acknowledgement.size(), bytewise);
+    }
+    send_once(connection, kDelivery);
+    take(connection, protocol.question.size(), bytewise);
+    send_once(connection, kReply);
+  });
+  const UniqueFd client = connect_to(server);
+  for (const std::string& asked : {protocol.greeting, protocol.question}) {
+    say(client, asked);
+    receive_once(client, kReply);
+  }
+  for (int i = 0; i < kDeliveries; ++i) {
+    receive_once(client, kDelivery);
+    say(client, protocol.acknowledgement);
+  }
+  receive_once(client, kDelivery);
+  say(client, protocol.question);
+  receive_once(client, kReply);
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == 3 + (protocol.told ? 0 : kDeliveries));
+  CHECK(where.value("tacho_oneway_messages_total") == (protocol.told ? kDeliveries : 0));
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  CHECK(where.value("tacho_requests_unanswered_total") == 0);
+  server.tell();
+  (void)server.hear();
+  server.tell();
+  server.finish();
+}
