@@ -49,6 +49,9 @@ enum tls_state {
 	TLS_ALERT,   /* the open turn began with an alert */
 	TLS_SHORT,   /* TLS 1.3: the open turn began with a record of the length of an alert */
 	TLS_HELD,    /* such a turn was answered alike: a goodbye if the connection ends now */
+	TLS_ASKED,   /* TLS 1.3: a request came with the last flight, and something was sent: tickets, or the
+			reply */
+	TLS_REST,    /* the open turn is the rest of such a request, which has been counted */
 };
 
 /* A handshake record has a message's header at least (RFC 8446, 4). */
@@ -125,13 +128,17 @@ static __always_inline u8 connected_turn(u32 bytes)
 /* A turn begins: does it look like one of a handshake, or like a goodbye? */
 static __always_inline void begin_handshake_turn(struct socket_state *st, u32 bytes)
 {
+	const union record_watch answered = {.all = st->records};
 	u8 before = st->tls;
 	u32 proxy;
 	u8 type;
 
 	st->records = 0;
 	if (speaks_tls(st)) {
-		st->tls = connected_turn(bytes);
+		if (before == TLS_ASKED && answered.unfinished && answered.counted)
+			st->tls = TLS_REST;
+		else
+			st->tls = connected_turn(bytes);
 		return;
 	}
 	st->tls = TLS_NONE;
@@ -209,6 +216,45 @@ static __always_inline bool flight_brings_request(const struct socket_state *st,
 	       (st->turn_bytes > LAST_FLIGHT_BYTES && bytes != CLOSE_NOTIFY_TLS13);
 }
 
+/*
+ * What a server sends behind the client's last flight may be tickets, though a request came with that: a
+ * large one, of which more is still to be read. If more was waiting, or had not come yet, it surely was: the
+ * request is what is read next.
+ */
+static __always_inline bool end_flight(struct socket_state *st, u32 bytes)
+{
+	const union record_watch watch = {.all = st->records};
+	union record_watch answered = {.first_send = bytes};
+
+	st->tls = TLS_CONNECTED;
+	if (!flight_brings_request(st, bytes))
+		return false;
+	answered.unfinished = st->overlap || (records_were_followed(&watch) && watch.rest);
+	answered.counted = !answered.unfinished;
+	st->tls = TLS_ASKED;
+	st->records = answered.all;
+	return answered.counted;
+}
+
+/* Servers send them one by one, and all as long. */
+#define TICKET_MOST 2048
+
+/* More is sent behind the flight. @return whether it is the reply to a request that has not been counted yet
+ */
+static __always_inline bool replies_behind_flight(struct socket_state *st, u32 bytes)
+{
+	union record_watch answered = {.all = st->records};
+
+	if (bytes == answered.first_send && bytes <= TICKET_MOST) {
+		answered.unfinished = true;
+		st->records = answered.all;
+		return false;
+	}
+	st->tls = TLS_CONNECTED;
+	st->records = 0;
+	return !answered.counted;
+}
+
 /* The open turn is answered by a send of so many bytes: was it a request, after all? */
 static __always_inline bool end_special_turn(struct socket_state *st, u32 bytes)
 {
@@ -216,9 +262,9 @@ static __always_inline bool end_special_turn(struct socket_state *st, u32 bytes)
 	case TLS_HELLO:
 		return false;
 	case TLS_FLIGHT:
-		st->tls = TLS_CONNECTED;
-		return flight_brings_request(st, bytes);
+		return end_flight(st, bytes);
 	case TLS_FINAL:
+	case TLS_REST:
 		st->tls = TLS_CONNECTED;
 		return false;
 	case TLS_ALERT:

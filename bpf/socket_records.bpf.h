@@ -58,6 +58,11 @@ union record_watch {
 		u8 messages : 4; /* records before Finished */
 		u8 flags;
 	};
+	struct { /* a flight that brought a request, once something has been sent */
+		u32 first_send;
+		bool unfinished; /* that was no reply yet */
+		bool counted;
+	};
 	u64 all;
 };
 

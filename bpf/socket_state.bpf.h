@@ -84,15 +84,15 @@ struct socket_state {
 	bool older; /* it was there before us: others have spoken already */
 	bool has_served;
 	bool has_called;
-	u64 number;	/* tells its peers and its ring from those of other sockets */
+	u64 number; /* tells its peers and its ring from those of other sockets */
 	union {
 		u64 source;  /* without a ring: who sent what came last */
 		u64 records; /* stream server: union record_watch */
 	};
-	u64 called;	/* who was called last */
-	u32 told;	/* without a ring: datagrams of whose arrival a hook has told */
-	u32 read;	/* … that were received */
-	u32 doubts;	/* see socket_datagram_ring.bpf.h */
+	u64 called; /* who was called last */
+	u32 told;   /* without a ring: datagrams of whose arrival a hook has told */
+	u32 read;   /* … that were received */
+	u32 doubts; /* see socket_datagram_ring.bpf.h */
 	union {
 		u64 batch;   /* the sendmmsg that is under way, or was the last one */
 		u64 opening; /* stream server: the first bytes of a turn, see socket_brokers.bpf.h */

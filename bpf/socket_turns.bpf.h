@@ -143,11 +143,12 @@ static __always_inline void observe_turn(struct socket_state *st, struct socket_
 		observe(&shard->receive, received);
 }
 
-/* It was answered as a goodbye would be, but the connection goes on. */
-static __always_inline void observe_held_turn(struct socket_state *st, struct socket_shard *shard)
+/* It was answered as a goodbye would be, but the connection goes on; or like a handshake, but more was sent.
+ */
+static __always_inline void observe_held_turn(struct socket_state *st, struct socket_shard *shard, u64 first)
 {
 	add(&shard->opened, 1);
-	observe_turn(st, shard, st->first_reply);
+	observe_turn(st, shard, first);
 }
 
 static __always_inline void open_turn(struct socket_state *st, struct socket_shard *shard,
@@ -240,7 +241,7 @@ static __always_inline void server_received(struct socket_state *st, struct sock
 		continue_handshake_turn(st);
 	} else if (can_answer(sk)) {
 		if (st->tls == TLS_HELD)
-			observe_held_turn(st, shard);
+			observe_held_turn(st, shard, st->first_reply);
 		finish_reply(st, shard, false);
 		if (is_replica(st, bytes))
 			return;
@@ -293,6 +294,8 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	if (st->tls == TLS_HELLO)
 		watch_protocol(st, bytes);
 	if (turn == st->ended) {
+		if (st->tls == TLS_ASKED && replies_behind_flight(st, bytes))
+			observe_held_turn(st, shard, now);
 		if (last_send && elapsed(last_send, now) > PUSH_PAUSE_NS)
 			note_push(st, now - last_send);
 		return;
@@ -318,12 +321,12 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	}
 	st->oneway_run = 0;
 	if (is_counted_late(st)) {
-		bool handshake = in_handshake(st);
+		bool handshake = in_handshake(st), request = end_special_turn(st, bytes);
 
 		/* A client under TLS 1.3 may ask right behind its last flight, without waiting. */
 		if (handshake)
 			st->overlap = false;
-		if (!end_special_turn(st, bytes)) {
+		if (!request) {
 			if (handshake)
 				add(&shard->handshakes, 1);
 			else if (st->tls == TLS_HELD)
@@ -332,7 +335,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 		}
 		add(&shard->opened, 1);
 	}
-	if (st->records)
+	if (st->records && st->tls != TLS_ASKED)
 		count_records(st, shard);
 	observe_turn(st, shard, first);
 	if (st->overlap || st->many) {

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <catch2/catch.hpp>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -22,10 +23,11 @@ constexpr int kConnections = 11;
 /// What the client sends until the server answers; the server reads it in these pieces.
 using Flight = std::vector<std::string>;
 
-/// What a server reads, in pieces that are sent at once, and what it sends then; nothing if 0.
+/// What a server reads, in pieces that are sent at once, and what it sends then; nothing if 0. `more` it sends next.
 struct Turn {
   Flight pieces;
   std::size_t reply;
+  std::vector<std::size_t> more = {};
 };
 
 struct Life {
@@ -85,6 +87,9 @@ void live(const UniqueFd& connection, const Life& life, Line& parent) {
     }
     if (turn.reply > 0) {
       send_once(connection, turn.reply);
+      for (const std::size_t bytes : turn.more) {
+        send_once(connection, bytes);
+      }
     } else {
       parent.tell();
     }
@@ -108,7 +113,7 @@ void play(const Life& life, const Watched& where) {
       const std::string data = together(turn.pieces);
       REQUIRE(::send(client.get(), data.data(), data.size(), 0) == static_cast<ssize_t>(data.size()));
       if (turn.reply > 0) {
-        receive_once(client, turn.reply);
+        receive_once(client, std::accumulate(turn.more.begin(), turn.more.end(), turn.reply));
       } else {
         (void)server.hear();
       }
@@ -150,6 +155,8 @@ const std::vector<Life>& lives() {
   static const Turn key_exchange{{kHello + kChangeCipherSpec}, 100};
   static const Turn request{{kRequest}, 100};
   static const std::string plain = "GET / HTTP/1.0";
+  static const std::string asks = kChangeCipherSpec + kFinished + kRequest;
+  static const std::string begun = kCertificate.substr(0, 400), rest = kCertificate.substr(400);
   static const std::vector<Life> all = {
       {"TLS 1.3, the goodbye is answered", {hello, flight, request, request, {{kShort}, 24}}, 2, 2},
       {"TLS 1.3, the goodbye is read in pieces",
@@ -202,6 +209,20 @@ const std::vector<Life>& lives() {
        {hello, {{kChangeCipherSpec + kLongFinished + kShort}, 255}},
        2,
        0},
+      {"tickets are sent while a request is still on its way",
+       {hello, {{asks + begun}, 255, {255}}, {{rest}, 100}, request},
+       2,
+       2},
+      {"tickets are sent before the body of a request comes",
+       {hello, {{asks}, 255, {255}}, {{kRequest}, 100}, request},
+       1,
+       2},
+      {"a request is refused before it has come, behind tickets",
+       {hello, {{asks + begun}, 255, {255, 180}}, {{rest, kRequest}, 100}},
+       2,
+       2},
+      {"tickets are sent before the reply", {hello, {{asks}, 255, {255, 180}}, request}, 1, 2},
+      {"a ticket is sent before the reply", {hello, {{asks}, 255, {180, 180}}, request}, 1, 2},
       {"behind a proxy's line", {{{kProxyLine, kHello}, 100}, flight, request}, 2, 1},
       {"behind a proxy's line, read at once", {{{kProxyLine + kHello}, 100}, flight, request}, 2, 1},
       {"behind a proxy's header", {{{kProxyHeader, kHello}, 100}, flight, request}, 2, 1},
