@@ -54,24 +54,20 @@ static __always_inline u32 encrypted_record(const struct sample *sample, u32 byt
 	return 0;
 }
 
-struct alpn_scan {
-	const struct sample *sample;
-	u64 length;
-	u64 window; /* the last eight bytes */
-	u64 found;  /* a truth value */
-};
-
-static long scan_byte(u32 index, struct alpn_scan *scan)
+static long look_for_choice(u32 index, struct sample_scan *scan)
 {
+	struct http2_choice *choice = &scan->sample->http2;
 	u64 at = index;
 
 	barrier_var(at);
-	if (at >= SAMPLE_BYTES || at >= scan->length)
+	if (at >= SAMPLE_BYTES || at >= scan->sample->length)
 		return 1;
-	scan->window = scan->window << 8 | scan->sample->bytes[at];
-	scan->found = scan->window == ALPN_HTTP2_EXTENSION;
-	return scan->found;
+	choice->window = choice->window << 8 | scan->sample->bytes[at];
+	choice->found = choice->window == ALPN_HTTP2_EXTENSION;
+	return choice->found ? 1 : 0;
 }
+
+DEFINE_LOOP(look_for_choices, look_for_choice, struct sample_scan, find_sample)
 
 /*
  * Whether the running send carries the choice of HTTP/2. A global function: the verifier works through its
@@ -80,27 +76,16 @@ static long scan_byte(u32 index, struct alpn_scan *scan)
 __noinline u32 chooses_http2(u64 bytes)
 {
 	const void *buffer = first_buffer(&bytes);
-	struct sample *sample;
-	struct alpn_scan scan = {};
-	u64 length = bytes;
-	u32 zero = 0, encrypted;
+	struct sample *sample = take_sample(buffer, bytes);
+	u32 encrypted;
 
-	sample = bpf_map_lookup_elem(&call_sample, &zero);
-	if (!sample || !buffer || !length)
+	if (!sample)
 		return false;
-	/* Kept in one register: verifiers up to 6.1 forget the bound of a copy. */
-	barrier_var(length);
-	if (length > SAMPLE_BYTES)
-		length = SAMPLE_BYTES;
-	if (bpf_probe_read_user(sample->bytes, length, buffer))
-		return false;
-	encrypted = encrypted_record(sample, length);
+	encrypted = encrypted_record(sample, sample->length);
 	if (encrypted)
 		return is_http2_choice(encrypted);
-	scan.sample = sample;
-	scan.length = length;
-	REPEAT(SAMPLE_BYTES, scan_byte, &scan);
-	return scan.found;
+	look_for_choices(0, SAMPLE_BYTES);
+	return sample->http2.found ? true : false;
 }
 
 /* Something is sent in a handshake. */

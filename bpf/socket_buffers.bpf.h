@@ -67,11 +67,19 @@ static __always_inline const void *first_buffer(u64 *bytes)
 /* Room for the beginning of a buffer. */
 #define SAMPLE_BYTES 512
 
+/*
+ * What is known of it so far stands beside it, and not on the stack: there the verifier would tell apart all
+ * that it may be, in every step.
+ */
 struct sample {
 	u8 bytes[SAMPLE_BYTES];
+	u64 length;
+	struct http2_choice { /* see socket_alpn.bpf.h */
+		u64 window;   /* the last eight bytes */
+		u64 found;    /* a truth value */
+	} http2;
 	struct beginnings { /* see socket_pipelining.bpf.h */
-		u64 length;
-		u64 last; /* the last eight bytes, any digit as '0' */
+		u64 last;   /* the last eight bytes, any digit as '0' */
 		u32 head;
 		u32 digits;   /* 0xff: they are told apart */
 		u32 commands; /* all of its lines, so far; 0: it has others */
@@ -85,3 +93,36 @@ struct {
 	__type(key, u32);
 	__type(value, struct sample);
 } call_sample SEC(".maps");
+
+/* Bytes of the beginning of `buffer`, which is so long; NULL if it cannot be read. */
+static __always_inline struct sample *take_sample(const void *buffer, u64 length)
+{
+	u32 zero = 0;
+	struct sample *sample = bpf_map_lookup_elem(&call_sample, &zero);
+
+	if (!sample || !buffer || !length)
+		return NULL;
+	/* Kept in one register: verifiers up to 6.1 forget the bound of a copy. */
+	barrier_var(length);
+	if (length > SAMPLE_BYTES)
+		length = SAMPLE_BYTES;
+	if (bpf_probe_read_user(sample->bytes, length, buffer))
+		return NULL;
+	sample->length = length;
+	__builtin_memset(&sample->http2, 0, sizeof(sample->http2));
+	__builtin_memset(&sample->beginnings, 0, sizeof(sample->beginnings));
+	return sample;
+}
+
+/* What a loop over its bytes needs. */
+struct sample_scan {
+	struct sample *sample;
+};
+
+static __always_inline bool find_sample(struct sample_scan *scan, u64 key)
+{
+	u32 index = key;
+
+	scan->sample = bpf_map_lookup_elem(&call_sample, &index);
+	return scan->sample;
+}

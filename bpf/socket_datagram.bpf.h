@@ -277,7 +277,7 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 		slot = take_slot(sk, st, ring, source, bytes, now);
 		if (!slot) {
 			arrival = oldest_arrival(ring, now);
-		} else if (is_written(ring, slot)) {
+		} else if (is_written(st, ring, slot)) {
 			arrival = slot->arrival;
 			source = slot->source;
 			count = slot->open;
@@ -313,7 +313,7 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 		if (!ring)
 			return;
 		slot = take_slot(sk, st, ring, source, bytes, now);
-		if (slot && !is_written(ring, slot)) {
+		if (slot && !is_written(st, ring, slot)) {
 			slot = NULL;
 			slotless = count;
 		}

@@ -49,30 +49,46 @@ static __always_inline struct datagram_peers *bucket_of(u64 id)
 	return bpf_map_lookup_elem(&datagram_peers, &bucket);
 }
 
+/*
+ * Where it is in its bucket; DATAGRAM_PEER_WAYS: nowhere. This one and the next are global functions: the
+ * verifier goes on from them with one number, not from each place that it may be.
+ */
+__noinline u32 way_of_peer(u64 id)
+{
+	const struct datagram_peers *bucket = bucket_of(id);
+	u32 way = 0;
+
+	if (!bucket)
+		return DATAGRAM_PEER_WAYS;
+	while (way < DATAGRAM_PEER_WAYS && bucket->ways[way].id != id)
+		way++;
+	return way;
+}
+
 static __always_inline struct datagram_peer *find_datagram_peer(u64 id)
 {
-	struct datagram_peers *bucket = bucket_of(id);
+	u32 way = way_of_peer(id);
+	struct datagram_peers *bucket = way < DATAGRAM_PEER_WAYS ? bucket_of(id) : NULL;
 
 	if (!bucket)
 		return NULL;
-	for (u32 i = 0; i < DATAGRAM_PEER_WAYS; i++)
-		if (bucket->ways[i].id == id)
-			return &bucket->ways[i];
-	return NULL;
+	/* Bounded once more where it is used, and behind the check of the bucket. */
+	barrier_var(way);
+	return &bucket->ways[way & (DATAGRAM_PEER_WAYS - 1)];
 }
 
 /* Those that were called are few and decide more: they stay a minute longer. */
 #define CALLED_PEERS_STAY_NS 60000000000ULL
 
-static __always_inline struct datagram_peer *add_datagram_peer(u64 id, u8 role, u64 now)
+/* Who of the bucket has been silent longest. */
+__noinline u32 way_of_oldest(u64 id)
 {
-	struct datagram_peers *bucket = bucket_of(id);
-	struct datagram_peer *peer;
+	const struct datagram_peers *bucket = bucket_of(id);
 	u64 oldest = ~0ULL;
 	u32 place = 0;
 
 	if (!bucket)
-		return NULL;
+		return 0;
 	for (u32 i = 0; i < DATAGRAM_PEER_WAYS; i++) {
 		u64 seen = bucket->ways[i].seen;
 
@@ -83,7 +99,17 @@ static __always_inline struct datagram_peer *add_datagram_peer(u64 id, u8 role, 
 			place = i;
 		}
 	}
-	peer = &bucket->ways[place & (DATAGRAM_PEER_WAYS - 1)];
+	return place;
+}
+
+static __always_inline struct datagram_peer *add_datagram_peer(u64 id, u8 role, u64 now)
+{
+	struct datagram_peers *bucket = bucket_of(id);
+	struct datagram_peer *peer;
+
+	if (!bucket)
+		return NULL;
+	peer = &bucket->ways[way_of_oldest(id) & (DATAGRAM_PEER_WAYS - 1)];
 	peer->id = id;
 	peer->seen = now;
 	peer->open = 0;

@@ -16,12 +16,6 @@
 #include "socket_datagram_peers.bpf.h"
 
 #define DATAGRAM_SLOTS 256
-/* Slots that are looked through for what a send answers: without bpf_loop Linux 7 verifies each step anew. */
-#ifdef TACHO_BASIC
-#define SEARCHED_SLOTS 160
-#else
-#define SEARCHED_SLOTS DATAGRAM_SLOTS
-#endif
 /* Of what waits already when a ring is made, so many datagrams have a slot. */
 #define DATAGRAM_BACKLOG 32
 /* Times of reading are in units of 16 ns after the arrival; the top bit says that it is forgotten. */
@@ -143,6 +137,19 @@ static __always_inline u32 fill_slot(struct datagram_ring *ring, u64 arrival, u6
 	return number;
 }
 
+/*
+ * `waiting` datagrams came before the ring of the socket with that number was made. A global function: the
+ * verifier works through its loop once a program.
+ */
+__noinline int fill_backlog(u64 number, u64 arrival, u64 source, u32 waiting)
+{
+	struct datagram_ring *ring = bpf_map_lookup_elem(&datagram_rings, &number);
+
+	for (u32 i = 0; ring && i < DATAGRAM_BACKLOG && i < waiting; i++)
+		fill_slot(ring, arrival, source, 1);
+	return 0;
+}
+
 /* @param waiting datagrams that came before, all from `source` */
 static __noinline struct datagram_ring *make_ring(struct socket_state *st, u64 source, u32 waiting, u64 now)
 {
@@ -164,12 +171,9 @@ static __noinline struct datagram_ring *make_ring(struct socket_state *st, u64 s
 		return ring;
 	ring->target = st->target;
 	ring->touched = now;
-	if (waiting)
+	if (waiting) {
 		doubt(st); /* a read under way may not see the ring, and find its datagram by itself */
-	for (u32 i = 0; i < DATAGRAM_BACKLOG; i++) {
-		if (i >= waiting)
-			break;
-		fill_slot(ring, st->arrival ? st->arrival : now, source, 1);
+		fill_backlog(key, st->arrival ? st->arrival : now, source, waiting);
 	}
 	return ring;
 }
@@ -206,14 +210,29 @@ static __always_inline u32 count_by_size(const struct datagram_ring *ring, u32 b
 /* Times that another CPU is looked after, which writes a slot. */
 #define LOOKS_FOR_SLOT 64
 
-/* The hook of an arrival has taken the slot `newest`, and is about to write it. @return whether it has */
-static __always_inline bool is_written(const struct datagram_ring *ring, const struct datagram_slot *slot)
+static __always_inline bool has_newest(const struct datagram_ring *ring, const struct datagram_slot *slot)
 {
-	for (u32 i = 0; i < LOOKS_FOR_SLOT; i++) {
-		if (*(const volatile u32 *)&slot->lap == ring->newest + 1)
-			return true;
-	}
-	return false;
+	return *(const volatile u32 *)&slot->lap == ring->newest + 1;
+}
+
+/* A global function: the verifier works through its loop once a program. */
+__noinline u32 newest_gets_written(u64 number)
+{
+	const struct datagram_ring *ring = bpf_map_lookup_elem(&datagram_rings, &number);
+	u32 looks = 0;
+
+	if (!ring)
+		return false;
+	while (looks < LOOKS_FOR_SLOT && !has_newest(ring, &ring->slots[ring->newest % DATAGRAM_SLOTS]))
+		looks++;
+	return looks < LOOKS_FOR_SLOT;
+}
+
+/* The hook of an arrival has taken the slot `newest`, and is about to write it. @return whether it has */
+static __always_inline bool is_written(const struct socket_state *st, const struct datagram_ring *ring,
+				       const struct datagram_slot *slot)
+{
+	return has_newest(ring, slot) || newest_gets_written(st->number);
 }
 
 /*
@@ -251,7 +270,7 @@ static __always_inline u64 oldest_arrival(const struct datagram_ring *ring, u64 
 	return arrival ? arrival : now;
 }
 
-/* Requests that a reply has ended; sums. */
+/* Requests that a reply has ended: sums, and how they are looked for. */
 struct answered {
 	u64 arrivals;
 	u64 reads;
@@ -259,6 +278,10 @@ struct answered {
 	u32 count;
 	u32 late; /* of these, those that were forgotten already */
 	u32 next; /* slot to look for the next one from */
+	u32 from; /* slot to look at first */
+	u32 taken;
+	u32 wanted;    /* requests that are still to be closed */
+	u64 of_source; /* only */
 };
 
 struct {
@@ -271,25 +294,32 @@ struct {
 struct closing {
 	struct datagram_ring *ring;
 	struct answered *answered;
-	u64 source;
-	u32 from; /* slot to look at first */
-	u32 taken;
-	u32 wanted; /* requests that are still to be closed */
 };
+
+/* Of the ring of the socket with that number. */
+static __always_inline bool find_closing(struct closing *closing, u64 number)
+{
+	u32 zero = 0;
+
+	closing->ring = bpf_map_lookup_elem(&datagram_rings, &number);
+	closing->answered = bpf_map_lookup_elem(&answered_requests, &zero);
+	return closing->ring && closing->answered;
+}
 
 static long close_slot(u32 index, struct closing *closing)
 {
-	struct datagram_slot *slot = &closing->ring->slots[(closing->from + index) % DATAGRAM_SLOTS];
 	struct answered *answered = closing->answered;
+	u32 number = answered->from + index, wanted = answered->wanted;
+	struct datagram_slot *slot = &closing->ring->slots[number % DATAGRAM_SLOTS];
 	u32 take = slot->open, read = slot->read;
 
-	if (closing->from + index == closing->taken || !closing->wanted)
+	if (number == answered->taken || !wanted)
 		return 1;
-	answered->next = closing->from + index;
-	if (!take || !read || (closing->source != ADDRESS_ANY && slot->source != closing->source))
+	answered->next = number;
+	if (!take || !read || (answered->of_source != ADDRESS_ANY && slot->source != answered->of_source))
 		return 0;
-	if (take > closing->wanted)
-		take = closing->wanted;
+	if (take > wanted)
+		take = wanted;
 	/* Another thread may have been faster. */
 	if (fetch_add_u32(&slot->open, -take) < take) {
 		__sync_fetch_and_add(&slot->open, take);
@@ -300,9 +330,11 @@ static long close_slot(u32 index, struct closing *closing)
 	answered->source = slot->source;
 	if (read & READ_FORGOTTEN)
 		answered->late += take;
-	closing->wanted -= take;
-	return !closing->wanted;
+	answered->wanted = wanted - take;
+	return wanted == take;
 }
+
+DEFINE_LOOP(close_slots, close_slot, struct closing, find_closing)
 
 /*
  * Closes up to `wanted` open requests from `source`, the slot `from` first. A global function: the verifier
@@ -310,19 +342,19 @@ static long close_slot(u32 index, struct closing *closing)
  */
 __noinline int close_requests(u64 number, u64 source, u32 from, u32 wanted)
 {
-	struct closing closing = {.source = source, .from = from, .wanted = wanted};
-	u32 zero = 0;
+	struct closing closing = {};
+	struct answered *answered;
 
-	closing.ring = bpf_map_lookup_elem(&datagram_rings, &number);
-	closing.answered = bpf_map_lookup_elem(&answered_requests, &zero);
-	if (!closing.ring || !closing.answered)
+	if (!find_closing(&closing, number))
 		return 0;
-	__builtin_memset(closing.answered, 0, sizeof(*closing.answered));
-	closing.taken = closing.ring->taken;
-	if (closing.taken - from > DATAGRAM_SLOTS)
-		closing.from = closing.taken - DATAGRAM_SLOTS;
-	REPEAT(SEARCHED_SLOTS, close_slot, &closing);
-	closing.answered->count = wanted - closing.wanted;
+	answered = closing.answered;
+	__builtin_memset(answered, 0, sizeof(*answered));
+	answered->taken = closing.ring->taken;
+	answered->from = answered->taken - from > DATAGRAM_SLOTS ? answered->taken - DATAGRAM_SLOTS : from;
+	answered->wanted = wanted;
+	answered->of_source = source;
+	close_slots(number, DATAGRAM_SLOTS);
+	answered->count = wanted - answered->wanted;
 	return 0;
 }
 

@@ -36,14 +36,6 @@ static __always_inline bool is_tls_record(u32 head)
 	return type >= TLS_CHANGE_CIPHER_SPEC && type <= TLS_APPLICATION_DATA && (u8)(head >> 8) == 3;
 }
 
-/*
- * What is known so far stands beside the bytes, and not on the stack: there the verifier would tell apart all
- * that it may be, in every step.
- */
-struct beginnings_scan {
-	struct sample *sample;
-};
-
 /* Without branches, each of which the verifier would follow in every step. */
 static __always_inline u8 any_digit(u8 byte)
 {
@@ -83,14 +75,14 @@ static __always_inline bool ends_with_short_line(u64 last)
 #define BEGINNING_BYTES 4
 #define COMMAND_BYTES 5
 
-static long scan_beginning(u32 index, struct beginnings_scan *scan)
+static long scan_beginning(u32 index, struct sample_scan *scan)
 {
 	struct beginnings *known = &scan->sample->beginnings;
 	u64 at = index, last;
 	u8 byte;
 
 	barrier_var(at);
-	if (at >= SAMPLE_BYTES || at >= known->length)
+	if (at >= SAMPLE_BYTES || at >= scan->sample->length)
 		return 1;
 	byte = scan->sample->bytes[at];
 	last = known->last << 8 | ((byte & known->digits) | (any_digit(byte) & ~known->digits));
@@ -106,6 +98,8 @@ static long scan_beginning(u32 index, struct beginnings_scan *scan)
 	return known->found ? 1 : 0;
 }
 
+DEFINE_LOOP(scan_beginnings, scan_beginning, struct sample_scan, find_sample)
+
 /* The shortest two requests that are looked for. */
 #define SEVERAL_LEAST 12
 
@@ -115,31 +109,19 @@ static long scan_beginning(u32 index, struct beginnings_scan *scan)
  */
 __noinline u32 begins_again(u64 bytes)
 {
-	struct beginnings_scan scan;
-	struct beginnings *known;
 	const void *buffer = first_buffer(&bytes);
-	struct sample *sample;
-	u64 length = bytes;
-	u32 zero = 0, head;
+	struct sample *sample = take_sample(buffer, bytes);
+	struct beginnings *known;
+	u32 head;
 
-	sample = bpf_map_lookup_elem(&call_sample, &zero);
-	if (!sample || !buffer || length < SEVERAL_LEAST)
-		return false;
-	/* Kept in one register: verifiers up to 6.1 forget the bound of a copy. */
-	barrier_var(length);
-	if (length > SAMPLE_BYTES)
-		length = SAMPLE_BYTES;
-	if (bpf_probe_read_user(sample->bytes, length, buffer))
+	if (!sample || sample->length < SEVERAL_LEAST)
 		return false;
 	head = word_at(sample, 0);
 	if (is_tls_record(head) || head == (head & 0xff) * 0x01010101)
 		return false;
-	scan.sample = sample;
 	known = &sample->beginnings;
-	__builtin_memset(known, 0, sizeof(*known));
-	known->length = length;
 	known->digits = any_digit(head) == '0' ? 0xff : 0;
-	REPEAT(SAMPLE_BYTES, scan_beginning, &scan);
+	scan_beginnings(0, SAMPLE_BYTES);
 	return known->found || (known->commands > 1 && !ends_with_short_line(known->last));
 }
 

@@ -120,20 +120,17 @@ static __always_inline struct sock *sock_of_file(struct file *file)
 	return socket ? FIELD(socket, sk) : NULL;
 }
 
-/* Calls step(i, context) for i from 0 on, until it returns other than 0. */
-#define REPEAT(times, step, context)                                                                         \
-	for (u32 repeated = 0; repeated < (times) && !step(repeated, context); repeated++)
+/* Linux 5.10 refuses a program in which bpf_loop stands, also where that is never reached. */
+#define LOOP_IN_KERNEL(times, step, context) false
 
 #else
 
 #define FIELD(pointer, member) ((pointer)->member)
 
-/* With bpf_loop (Linux 5.17) the verifier works through the step once and not `times` times. */
-#define REPEAT(times, step, context)                                                                         \
-	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))                                     \
-		bpf_loop(times, step, context, 0);                                                           \
-	else                                                                                                 \
-		for (u32 repeated = 0; repeated < (times) && !step(repeated, context); repeated++)
+/* Linux 5.17 has bpf_loop. @return whether that did it */
+#define LOOP_IN_KERNEL(times, step, context)                                                                 \
+	(bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop) &&                                      \
+	 bpf_loop(times, step, context, 0) >= 0)
 
 #define ON_TRACEPOINT(event, name, call, arguments...)                                                       \
 	TRACEPOINT_PROGRAM("tp_btf/" #event, name, call, ##arguments)
@@ -198,6 +195,37 @@ static __always_inline struct sock *sock_of_file(struct file *file)
 }
 
 #endif
+
+/* Steps of a loop that the verifier works through, and how often they are called for. */
+#define STEPS_AT_ONCE 8
+
+/*
+ * Defines name(key, times): calls step(i, context) for i from 0 on, until it returns other than 0; `find`
+ * makes the context of the key, and returns false if there is none. Without bpf_loop the verifier works
+ * through each step anew: here through few, once a program, in a global function. That takes numbers only, so
+ * whatever a step leaves for the next one has to be in a map.
+ */
+#define DEFINE_LOOP(name, step, context_type, find)                                                          \
+	__noinline u32 name##_some(u64 key, u32 from)                                                        \
+	{                                                                                                    \
+		context_type context = {};                                                                   \
+                                                                                                             \
+		if (!find(&context, key))                                                                    \
+			return 1;                                                                            \
+		for (u32 i = 0; i < STEPS_AT_ONCE; i++)                                                      \
+			if (step(from + i, &context))                                                        \
+				return 1;                                                                    \
+		return 0;                                                                                    \
+	}                                                                                                    \
+	static __always_inline void name(u64 key, u32 times)                                                 \
+	{                                                                                                    \
+		context_type context = {};                                                                   \
+                                                                                                             \
+		if (!find(&context, key) || LOOP_IN_KERNEL(times, step, &context))                           \
+			return;                                                                              \
+		for (u32 from = 0; from < (times) && !name##_some(key, from); from += STEPS_AT_ONCE)         \
+			;                                                                                    \
+	}
 
 /* task_struct::state was renamed in Linux 5.14 (2f064a59a11f). */
 struct task_struct___before_5_14 {
