@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <thread>
@@ -38,6 +39,21 @@ void count_interval(socket_moments& m, std::int64_t interval) {
   store(m.square_high, m.square_high + (low < square ? 1 : 0));
   store(m.square_low, low);
   store(m.end, m.end + 1);
+}
+
+using Clock = std::chrono::steady_clock;
+
+/// A mean.
+std::chrono::nanoseconds time_of_reading(const socket_moments& moments) {
+  constexpr int kReadings = 1000;
+  const auto begin = Clock::now();
+  std::uint64_t operations = 0;
+  for (int i = 0; i < kReadings; ++i) {
+    operations += tacho::probes::read_moments(moments).operations;
+  }
+  const auto end = Clock::now();
+  REQUIRE(operations == 0);
+  return (end - begin) / kReadings;
 }
 
 }  // namespace
@@ -105,11 +121,12 @@ TEST_CASE("moments that another thread changes all the time are at most one even
   std::atomic<bool> stop = false;
   // 3 s: its square, 9e18, carries into the high half every other time.
   constexpr std::int64_t kInterval = 3'000'000'000;
+  // Hooks are tens of nanoseconds apart at the very least, which is what a reading takes: longer if it is sanitized.
+  const std::chrono::nanoseconds reading = time_of_reading(moments);
   std::jthread writer([&] {
     for (std::uint64_t i = 0; !stop; ++i) {
       count_interval(moments, kInterval);
-      for (std::uint64_t pause = 0; pause < 32 + i % 32; ++pause) {
-        __asm__ volatile("");  // hooks are tens of nanoseconds apart at the very least
+      for (const auto begin = Clock::now(); Clock::now() - begin < reading * (8 + i % 16) / 8;) {
       }
     }
   });
