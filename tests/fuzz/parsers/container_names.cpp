@@ -96,7 +96,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   // One of a pod's, one of Docker's; nothing is known of either but by these files.
   const std::vector<CgroupIdentity> containers{container("/kubepods/pod" + kUid + "/" + kId, kUid),
                                                container("/docker/" + kId, "")};
-  ContainerNames names(tree.sources);
+  ContainerNames names(tree.sources, [](const std::string& path) { return path.size() % 2 == 0; });
   require(names.refresh({containers[0]}) <= 1, "at most that one is without a name");
   names.refresh({containers[1]});
   names.refresh(containers);
