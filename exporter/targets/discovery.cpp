@@ -99,6 +99,8 @@ Result<void> Discovery::reconfigure(const config::Config& config) {
   everything_due_ = true;
   next_look_ = {};
   processes_due_ = true;
+  // What was asked for holds when it is reported as done, not at the next look.
+  process_look_spacing_ = {};
   next_plan_ = Time::min();
   return {};
 }
