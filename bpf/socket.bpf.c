@@ -12,6 +12,7 @@
 #include "socket_binding.bpf.h"
 #include "socket_calls.bpf.h"
 #include "socket_datagram.bpf.h"
+#include "socket_node_turns.bpf.h"
 #include "socket_sweep.bpf.h"
 #include "socket_turns.bpf.h"
 
@@ -126,6 +127,10 @@ static __always_inline void on_operation(struct sock *sk, int bytes, u32 directi
 		count_loss(TACHO_LOST_STALE_TARGET);
 		return;
 	}
+	if (is_left_out(st)) {
+		node_operation(st, shard, sk, bytes, direction);
+		return;
+	}
 	tp = tcp_sock_of(sk);
 	now = operation_time(st, tp, direction);
 	account(&shard->moments[direction], &chains->direction[direction], now, bytes, rules->idle_limit_ns);
@@ -232,6 +237,18 @@ REPEATED_TRACEPOINT(sk_data_ready, socket_data_ready, EVENT_DATA_READY, !noticea
 
 #include "socket_hooks.bpf.h"
 
+/* Of connections that are made while some target leaves clients out. */
+static __always_inline void follow_client(struct sock *sk, int old_state, int new_state)
+{
+	struct target_rules *rules = get_rules();
+
+	if (!rules || !rules->client_rules)
+		return;
+	if (new_state == TCP_SYN_SENT || new_state == TCP_CLOSE ||
+	    (new_state == TCP_ESTABLISHED && old_state == TCP_SYN_SENT))
+		follow_node_client(as_number(sk), new_state);
+}
+
 /* A second run for the same event changes nothing more. */
 static __always_inline void on_state_change(struct sock *sk, int old_state, int new_state)
 {
@@ -258,6 +275,7 @@ static __always_inline void on_state_change(struct sock *sk, int old_state, int 
 	}
 	if (is_subflow(sk))
 		return;
+	follow_client(sk, old_state, new_state);
 	if (new_state == TCP_SYN_SENT) {
 		bind_new(sk, TACHO_ROLE_CLIENT);
 		return;

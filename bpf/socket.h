@@ -22,6 +22,9 @@ enum socket_role {
 	TACHO_ROLE_DATAGRAM_CLIENT,
 	TACHO_ROLE_OTHER,   /* operations count, turns do not */
 	TACHO_ROLE_IGNORED, /* a server socket on a port that the target does not name */
+	/* Connections of the node itself that the target leaves out (socket_node.bpf.h). */
+	TACHO_ROLE_NODE_SERVER,
+	TACHO_ROLE_NODE_CLIENT,
 };
 
 /*
@@ -69,6 +72,8 @@ struct socket_shard {
 					*/
 	__u64 connections_opened[2];   /* server, client */
 	__u64 connections_closed[2];
+	__u64
+	    node_requests[2]; /* of the node itself, left out of all else: answered, answered to the target */
 };
 
 /* Time of the target's latest operation in each direction, shared by all its threads; a cache line each. */

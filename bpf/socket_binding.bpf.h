@@ -129,7 +129,7 @@ static __always_inline struct socket_state *bind_by_task(struct sock *sk, const 
 		} else {
 			change_target(st, sk);
 		}
-		if (st->role == TACHO_ROLE_IGNORED)
+		if (st->role >= TACHO_ROLE_IGNORED)
 			st->role = guess_role(sk, direction);
 		if (direction == OLDER_THAN_US && is_datagram(sk))
 			st->older = true;

@@ -203,6 +203,7 @@ static __always_inline void accept_connection(struct sock *sk, struct socket_sta
 	begin_arrivals(st, tcp_sock_of(sk));
 	if (!server_is_wanted(&st->target, sk))
 		st->role = TACHO_ROLE_IGNORED;
+	leave_node_out(sk, st);
 }
 
 /*
@@ -226,6 +227,7 @@ static __always_inline void take_role(struct sock *sk, struct socket_state *st, 
 	if ((role == TACHO_ROLE_SERVER || role == TACHO_ROLE_DATAGRAM_SERVER) &&
 	    !server_is_wanted(&st->target, sk))
 		st->role = TACHO_ROLE_IGNORED;
+	leave_node_out(sk, st);
 }
 
 /* The role of a datagram socket is known: it does something for the first time. */

@@ -8,6 +8,7 @@
 #include "socket_first_byte.bpf.h"
 #include "socket_handshake.bpf.h"
 #include "socket_http2.bpf.h"
+#include "socket_node.bpf.h"
 #include "socket_peers.bpf.h"
 #include "socket_pipelining.bpf.h"
 #include "socket_replication.bpf.h"
@@ -95,7 +96,7 @@ static __always_inline void count_end(struct socket_state *st, struct sock *sk, 
 	if (shared) {
 		if (st->tls != TLS_HELD)
 			finish_reply(st, shared, true);
-		if (open && !is_counted_late(st) && !was_forgotten(st))
+		if (open && !is_counted_late(st) && !is_left_out(st) && !was_forgotten(st))
 			add_atomic(&shared->unanswered, 1);
 		http2_closed(st, sk, shared);
 		if (st->counted)

@@ -54,10 +54,12 @@ static __always_inline void expect_unix_connection(struct sock *listener, const 
 	connection->state.generation = from->generation;
 	connection->state.owned_by_process = from->owned_by_process;
 	connection->state.target = from->target;
-	connection->state.role =
-	    server_is_wanted(&from->target, listener) ? TACHO_ROLE_SERVER : TACHO_ROLE_IGNORED;
+	connection->state.role = !server_is_wanted(&from->target, listener)	    ? TACHO_ROLE_IGNORED
+				 : leaves_node_out(&from->target) && asks_as_node() ? TACHO_ROLE_NODE_SERVER
+										    : TACHO_ROLE_SERVER;
 	connection->state.close_unseen = true;
-	connection->state.http2 = http2_wish(&from->target);
+	connection->state.http2 =
+	    connection->state.role == TACHO_ROLE_SERVER ? http2_wish(&from->target) : HTTP2_OFF;
 	connection->state.established = bpf_ktime_get_ns();
 	connection->name = unix_name(listener);
 }

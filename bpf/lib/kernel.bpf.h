@@ -54,6 +54,7 @@ struct sock_common {
 	volatile unsigned char skc_state;
 	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
 };
 
 struct socket;
@@ -279,6 +280,15 @@ struct cpumask {
 };
 
 struct bpf_local_storage;
+struct task_struct;
+
+struct pid_namespace {
+	struct task_struct *child_reaper;
+};
+
+struct nsproxy {
+	struct pid_namespace *pid_ns_for_children;
+};
 
 struct task_struct {
 	void *stack;
@@ -295,6 +305,7 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	const struct cred *real_cred;
+	struct nsproxy *nsproxy;
 	struct css_set *cgroups;
 	struct bpf_local_storage *bpf_storage;
 };

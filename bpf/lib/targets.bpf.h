@@ -108,14 +108,25 @@ const volatile __u32 cgroup_v1 = 0; /* a truth value */
 
 #define MEMORY_CONTROLLER bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id)
 
-static __always_inline u64 memory_cgroup_of(struct task_struct *task)
+static __always_inline struct cgroup *memory_group_of(struct task_struct *task)
 {
 	void *subsystems =
 	    (void *)BPF_CORE_READ(task, cgroups) + bpf_core_field_offset(struct css_set, subsys);
 	struct cgroup_subsys_state *state = NULL;
 
 	bpf_probe_read_kernel(&state, sizeof(state), subsystems + MEMORY_CONTROLLER * sizeof(state));
-	return BPF_CORE_READ(state, cgroup, kn, id);
+	return BPF_CORE_READ(state, cgroup);
+}
+
+/* What a task's id below is the id of. */
+static __always_inline struct cgroup *group_of(struct task_struct *task)
+{
+	return cgroup_v1 ? memory_group_of(task) : BPF_CORE_READ(task, cgroups, dfl_cgrp);
+}
+
+static __always_inline u64 memory_cgroup_of(struct task_struct *task)
+{
+	return BPF_CORE_READ(memory_group_of(task), kn, id);
 }
 
 /* The id of a task's cgroup: the inode number of its directory. */

@@ -34,6 +34,8 @@ struct target_rules {
 	__u32 filter;
 	__u64 self_top;	     /* what iterator `list_own_cgroups` descends from; 0: nothing */
 	__u64 idle_limit_ns; /* a longer gap between operations is idleness, not an interval */
+	__u32 client_rules;  /* non-zero while some target leaves clients out */
+	__u32 pad;
 	struct target_filter filters[2];
 };
 
@@ -49,7 +51,8 @@ struct target_settings {
 	__u32 epoch;
 	__u32 ports_count; /* 0: every port */
 	__u16 ports[TACHO_PORTS_PER_TARGET];
-	__u32 http2; /* enum tacho_http2: whether the frames of HTTP/2 connections are followed */
+	__u32 http2;	    /* enum tacho_http2: whether the frames of HTTP/2 connections are followed */
+	__u32 exclude_node; /* a truth value: requests of the node itself do not count as others' do */
 };
 
 enum target_event_kind {

@@ -36,6 +36,9 @@ enum class Http2 : std::uint8_t { automatic, off, on };
 
 enum class SelfScope : std::uint8_t { pod, cgroup };
 
+/// Whose requests a target leaves out and only counts.
+enum class Clients : std::uint8_t { none, node };
+
 /// One entry of `targets:`; exactly one selector is set.
 struct TargetRule {
   std::string name;
@@ -45,6 +48,7 @@ struct TargetRule {
   std::optional<SelfScope> self;
   std::vector<std::uint16_t> ports;  ///< only server sockets on these local ports; empty: all
   Http2 http2 = Http2::automatic;
+  Clients exclude_clients = Clients::none;
   std::map<std::string, std::string> labels;  ///< added to every series of the target
   Location location;
 };
@@ -56,6 +60,7 @@ struct Discovery {
   std::vector<std::string> exclude;            ///< cgroup globs that discovery leaves out
   /// Globs on namespaces of Kubernetes that discovery leaves out, and selectors by container that name no namespace.
   std::vector<std::string> exclude_namespaces{"kube-system", "kube-public", "kube-node-lease"};
+  Clients exclude_clients = Clients::none;  ///< of all that is discovered
 };
 
 /// What the peers of some networks are called in the label `peer`: "NAME:PORT" instead of "ADDRESS:PORT".

@@ -78,6 +78,10 @@ Type<Http2> http2() {
   return type;
 }
 
+Type<Clients> clients() {
+  return choice<Clients>({{"none", Clients::none}, {"node", Clients::node}});
+}
+
 Type<TargetRule> target() {
   auto type = section<TargetRule>(
       {
@@ -110,6 +114,12 @@ Type<TargetRule> target() {
               "`auto`: of connections that begin with HTTP/2's preface, or come to it by an upgrade. `true`: also of "
               "connections that are older than tacho. `false`: of none; they are under-counted, and the condition "
               "`multiplexed` says so. Needs Linux 5.17."),
+          key("exclude_clients", &TargetRule::exclude_clients, clients(),
+              "Whose requests are left out of all series and counted in tacho_node_requests_total alone. `node`: those "
+              "of "
+              "processes of the machine that are in no container, such as the kubelet's HTTP and TCP probes, and of "
+              "those "
+              "that a runtime runs inside of one beside its own (exec probes, `docker exec`). `none`: nobody's."),
           key("labels", &TargetRule::labels, labels(), "Labels added to every series of the target."),
       },
       check_target);
@@ -168,6 +178,8 @@ Type<Discovery> discovery() {
       key("exclude_namespaces", &Discovery::exclude_namespaces, list(glob("a glob"), "a list of globs"),
           "Namespaces of Kubernetes that it leaves out, and that a container selector without a namespace does not "
           "mean."),
+      key("exclude_clients", &Discovery::exclude_clients, clients(),
+          "The same as a target's, for all that is discovered."),
   });
 }
 

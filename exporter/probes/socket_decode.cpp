@@ -126,6 +126,10 @@ constexpr std::array kFamilies{
            "From the establishment of a connection to the first read by the server, the client's own pause included.",
            "",
            {}},
+    Family{"tacho_node_requests_total", Type::counter, "",
+           "Requests that the target has answered (server) and calls that were made in it (client) by the node itself, "
+           "where exclude_clients leaves them out: they are in no other family.",
+           "role", kRoles},
     Family{"tacho_dependency_calls_total",
            Type::counter,
            "",
@@ -192,6 +196,7 @@ void add_shard(SocketSnapshot& s, const socket_shard& shard) {
   for (std::size_t r = 0; r < 2; ++r) {
     s.connections_closed[r] += load(shard.connections_closed[r]);
     s.connections_opened[r] += load(shard.connections_opened[r]);
+    s.node_requests[r] += load(shard.node_requests[r]);
   }
 }
 
@@ -247,6 +252,9 @@ void decode(const SocketSnapshot& s, std::span<const DependencySnapshot> depende
     row.values.push_back(Value::count(active_connections(s, role)));
   }
   row.histograms.push_back(s.accept_wait);
+  for (const std::uint64_t count : s.node_requests) {
+    row.values.push_back(Value::count(count));
+  }
   for (const DependencySnapshot& dependency : dependencies) {
     row.dynamic.push_back(
         {kDependencyCalls, dependency.peer, Value::count(metrics::total(dependency.duration)), metrics::Histogram{}});

@@ -31,6 +31,7 @@ struct SocketSnapshot {
   std::uint64_t multiplexed_connections = 0;
   std::array<std::uint64_t, 2> connections_opened{};  ///< server, client
   std::array<std::uint64_t, 2> connections_closed{};
+  std::array<std::uint64_t, 2> node_requests{};  ///< left out of all the others
 };
 
 /// Calls to one peer.

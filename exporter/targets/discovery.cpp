@@ -86,6 +86,7 @@ Result<void> Discovery::reconfigure(const config::Config& config) {
   }
   maps_.set_idle_limit(static_cast<std::uint64_t>(config.idle_limit.count()));
   maps_.set_watch_executions(rules_->needs_executions());
+  maps_.set_client_rules(rules_->excludes_clients());
   // A rule may want others now: who is part of a target by a rule has to match again.
   for (const Target* target : table_.all()) {
     if (!target->wanted.discovered) {

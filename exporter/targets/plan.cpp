@@ -28,7 +28,7 @@ Result<void> compile_into(const std::optional<std::string>& pattern, std::vector
 }
 
 TargetSettings settings_of(const config::TargetRule& entry) {
-  return {.ports = entry.ports, .http2 = entry.http2};
+  return {.ports = entry.ports, .http2 = entry.http2, .exclude_clients = entry.exclude_clients};
 }
 
 /// Whether a pattern names a cgroup. The root has no name of its own: "/*" and "/**" mean what is below it.
@@ -97,6 +97,7 @@ Result<TargetRules> TargetRules::compile(const config::Config& config) {
     }
   }
   rules.labels_ = config.labels;
+  rules.discovered_.exclude_clients = config.discovery.exclude_clients;
   rules.discovers_ = config.discovery.listeners == config::Listeners::always ||
                      (config.discovery.listeners == config::Listeners::automatic && config.targets.empty());
   return rules;
@@ -104,6 +105,11 @@ Result<TargetRules> TargetRules::compile(const config::Config& config) {
 
 bool TargetRules::needs_listeners() const {
   return discovers_ || std::ranges::any_of(rules_, [](const Rule& r) { return r.entry.process.has_value(); });
+}
+
+bool TargetRules::excludes_clients() const {
+  return (discovers_ && discovered_.exclude_clients != config::Clients::none) ||
+         std::ranges::any_of(rules_, [](const Rule& r) { return r.entry.exclude_clients != config::Clients::none; });
 }
 
 bool TargetRules::needs_executions() const {

@@ -65,6 +65,8 @@ class TargetRules {
   [[nodiscard]] bool needs_listeners() const;
   /// Whether every executed program may make a target.
   [[nodiscard]] bool needs_executions() const;
+  /// Whether some target leaves clients out.
+  [[nodiscard]] bool excludes_clients() const;
   [[nodiscard]] bool discovers() const { return discovers_; }
   /// Whether some target is tacho's own pod or cgroup; with `scope`, whether it is that one.
   [[nodiscard]] bool needs_self() const;
@@ -100,6 +102,7 @@ class TargetRules {
   std::vector<config::Glob> exclude_;
   std::vector<config::Glob> exclude_namespaces_;
   config::ContainerLabels labels_;
+  TargetSettings discovered_;  // of what nobody has named
   bool discovers_ = false;
 };
 

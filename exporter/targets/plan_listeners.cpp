@@ -129,7 +129,7 @@ void TargetRules::plan_listeners(const World& world, const Earlier& earlier, std
   for (auto& [path, identity] : found) {
     const ContainerName* const container = container_at(identity, path, world);
     const std::string name = discovered_name(identity, container);
-    DesiredTarget target{name, {{"target", name}}, std::move(members[path]), {}, {}, identity, true, false};
+    DesiredTarget target{name, {{"target", name}}, std::move(members[path]), {}, discovered_, identity, true, false};
     target.drains = draining.contains(path);
     if (container != nullptr) {
       describe(target, *container);
@@ -137,10 +137,10 @@ void TargetRules::plan_listeners(const World& world, const Earlier& earlier, std
     targets.push_back(std::move(target));
   }
   std::map<std::string, std::size_t> groups;  // by name, among the targets
-  const auto group_called = [&targets, &groups](const std::string& name) -> DesiredTarget& {
+  const auto group_called = [this, &targets, &groups](const std::string& name) -> DesiredTarget& {
     const auto [at, added] = groups.emplace(name, targets.size());
     if (added) {
-      targets.push_back({name, {{"target", name}}, {}, {}, {}, {}, true, false});
+      targets.push_back({name, {{"target", name}}, {}, {}, discovered_, {}, true, false});
     }
     return targets[at->second];
   };

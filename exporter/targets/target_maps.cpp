@@ -57,6 +57,10 @@ void TargetMaps::set_watch_executions(bool on) {
   store(rules_.at<target_rules>(0).watch_executions, static_cast<__u32>(on));
 }
 
+void TargetMaps::set_client_rules(bool on) {
+  store(rules_.at<target_rules>(0).client_rules, static_cast<__u32>(on));
+}
+
 void TargetMaps::set_process_rules(bool on) {
   store(rules_.at<target_rules>(0).process_rules, static_cast<__u32>(on));
 }
@@ -78,8 +82,10 @@ void TargetMaps::set_target(target_ref target, const TargetSettings& wanted) {
       settings.http2 = TACHO_HTTP2_ALWAYS;
       break;
   }
+  settings.exclude_node = static_cast<__u32>(wanted.exclude_clients == config::Clients::node);
   store(settings.epoch, target.epoch);
-  const bool same = before.http2 == settings.http2 && before.ports_count == settings.ports_count &&
+  const bool same = before.http2 == settings.http2 && before.exclude_node == settings.exclude_node &&
+                    before.ports_count == settings.ports_count &&
                     std::equal(settings.ports, settings.ports + count, before.ports);
   if (before.epoch == target.epoch && !same) {
     publish();

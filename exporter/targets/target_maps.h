@@ -51,6 +51,9 @@ class TargetMaps {
   /// A process has exited or executed something else; children that the kernel let inherit are known only there.
   void forget_process(std::uint32_t tgid);
 
+  /// Says whether some target leaves clients out: who asks is noted then, whoever it asks.
+  void set_client_rules(bool on);
+
   /// Says whether process look-ups are needed at all: they cost every unwatched event a look-up.
   void set_process_rules(bool on);
 
