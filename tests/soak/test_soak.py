@@ -1,6 +1,7 @@
 """Minutes of trouble: every scrape is answered within a second, every request is counted, and nothing is left at the end."""
 
 import contextlib
+import itertools
 import os
 import random
 import time
@@ -21,6 +22,7 @@ from troubles import Troubles
 
 MINUTES = float(os.environ.get("TACHO_SOAK_MINUTES", "5"))
 LIMIT = 1.0
+RATE = 500
 MEBIBYTE = 1 << 20
 
 
@@ -73,13 +75,18 @@ def judge(scrapes: list[Scrape], done: list[tuple[float, str]], alone: float) ->
         print(f"  {scrape.took:.2f} s, {during(scrape)}")
     assert not [(during(scrape), scrape.fault) for scrape in scrapes if scrape.fault]
     assert slowest[-1].took <= LIMIT + alone, "a scrape was held up"
-    counted = [scrape.counted for scrape in scrapes]
+    good = [scrape for scrape in scrapes if not scrape.fault]
+    for before, after in itertools.pairwise(good):
+        rate = (after.counted - before.counted) / (after.begin - before.begin)
+        if rate < 0.7 * RATE:
+            print(f"  {rate:.0f} requests a second for {after.begin - before.begin:.2f} s, {during(before)} … {during(after)}")
+    counted = [scrape.counted for scrape in good]
     assert counted == sorted(counted), "a counter went down"
 
 
 def soak(config, server, parent, directory, order, **options):
     begin = time.monotonic()
-    with TlsTacho(config, **options) as tacho, ExactLoad(server.address, connections=4, rate=500) as load:
+    with TlsTacho(config, **options) as tacho, ExactLoad(server.address, connections=4, rate=RATE) as load:
         tacho.wait_for_target("steady")
         alone = max(attack.times_of_scrapes(tacho.port, 2, tls=True))
         reader = Reader(tacho.port, tacho.pid)
