@@ -101,6 +101,8 @@ TEST_CASE("every object is loaded once: what the kernel refuses is known before"
 
 TEST_CASE("hooks are attached, collectors succeed, and nothing is lost") {
   const Watched where;
+  // Events of the whole machine wait for a test that lets the shared tacho work: their ring may have been full before.
+  const Page before = shared().page();
   Server server(where.directory());
   server.ask(kRequests);
   server.finish();
@@ -112,7 +114,8 @@ TEST_CASE("hooks are attached, collectors succeed, and nothing is lost") {
     for (const char* reason :
          {"socket_state", "task_state", "ring_full", "map_full", "stale_target", "peer_overflow"}) {
       CAPTURE(reason);
-      CHECK(page.value("tacho_lost_events_total", {{"probe", object}, {"reason", reason}}) == 0);
+      const Labels lost{{"probe", object}, {"reason", reason}};
+      CHECK(page.value("tacho_lost_events_total", lost) == before.value("tacho_lost_events_total", lost));
     }
   }
   for (const auto& probe : tacho::probes::registry()) {
