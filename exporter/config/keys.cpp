@@ -116,10 +116,8 @@ Type<TargetRule> target() {
               "`multiplexed` says so. Needs Linux 5.17."),
           key("exclude_clients", &TargetRule::exclude_clients, clients(),
               "Whose requests are left out of all series and counted in tacho_node_requests_total alone. `node`: those "
-              "of "
-              "processes of the machine that are in no container, such as the kubelet's HTTP and TCP probes, and of "
-              "those "
-              "that a runtime runs inside of one beside its own (exec probes, `docker exec`). `none`: nobody's."),
+              "of processes of the machine that are in no container, such as the kubelet's HTTP and TCP probes, and of "
+              "those that a runtime runs inside of one beside its own (exec probes, `docker exec`). `none`: nobody's."),
           key("labels", &TargetRule::labels, labels(), "Labels added to every series of the target."),
       },
       check_target);
