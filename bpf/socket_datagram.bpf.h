@@ -10,6 +10,7 @@
 #pragma once
 
 #include "socket_binding.bpf.h"
+#include "socket_datagram_answers.bpf.h"
 #include "socket_datagram_ring.bpf.h"
 #include "socket_peers.bpf.h"
 
