@@ -44,13 +44,13 @@ LONG = os.environ.get("TACHO_SKIP_SLOW", "") in ("", "0")
 @pytest.fixture(scope="session")
 def starts() -> int:
     """How often something is started anew."""
-    return 20 if LONG else 10
+    return int(os.environ.get("TACHO_NODE_STARTS", 20 if LONG else 10))
 
 
 @pytest.fixture(scope="session")
 def churn() -> int:
     """How many containers come and go."""
-    return 250 if LONG else 12
+    return int(os.environ.get("TACHO_NODE_CHURN", 250 if LONG else 12))
 
 
 @pytest.fixture
