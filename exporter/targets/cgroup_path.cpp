@@ -40,9 +40,11 @@ struct Scope {
   std::string_view runtime;
   bool rootless = false;  ///< also made for ordinary users, below their managers
 };
-constexpr std::array kScopes{Scope{"cri-containerd-", "containerd"}, Scope{"crio-", "cri-o"},
-                             Scope{"docker-", "docker", true}, Scope{"libpod-", "podman", true},
-                             Scope{"nerdctl-", "containerd", true}};
+constexpr std::array kScopes{
+    Scope{"cri-containerd-", "containerd"}, Scope{"crio-", "cri-o"}, Scope{"docker-", "docker", true},
+    Scope{"libpod-", "podman", true}, Scope{"nerdctl-", "containerd", true},
+    // The runtimes' own names, where an engine gives none: rootless Docker without controllers.
+    Scope{"runc-", "runc", true}, Scope{"crun-", "crun", true}};
 
 /// Services below which a runtime puts containers where its driver is not the kubelet's.
 constexpr std::array<std::string_view, 9> kRuntimeServices{

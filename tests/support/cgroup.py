@@ -87,19 +87,15 @@ class Cgroup:
         return [int(pid) for pid in (self.directory / "cgroup.procs").read_text().split()]
 
     def remove(self) -> None:
-        """Kills the processes that were started in here, and only those, and removes the cgroup."""
+        """Kills the processes that were started in here, and only those, and removes the cgroup with those inside."""
         if not self.directory.exists():
             return
-        for child in self.directory.iterdir():
-            if child.is_dir():
-                inner = Cgroup.__new__(Cgroup)
-                inner.mount, inner.path = self.mount, f"{self.path}/{child.name}"
-                inner.remove()
-        if self.pids():
-            (self.directory / "cgroup.kill").write_text("1")
         events = self.directory / "cgroup.events"
+        if "populated 0" not in events.read_text():
+            (self.directory / "cgroup.kill").write_text("1")
         wait_until(lambda: "populated 0" in events.read_text(), 10, f"processes of {self.path} have ended")
-        self.directory.rmdir()
+        for directory, _, _ in os.walk(self.directory, topdown=False):
+            os.rmdir(directory)
 
     def __enter__(self):
         return self
