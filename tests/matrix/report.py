@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 
 from matrix.emulator import Boot
-from matrix.rows import Row
+from matrix.rows import SERVICE_STEPS, Row
 
 
 @dataclass
@@ -74,16 +74,19 @@ def aligned(rows: list[list[str]]) -> str:
 
 
 def table(results: dict[Row, list[Cell]]) -> str:
-    """Kernel × method × test. ²: at the second attempt."""
+    """Kernel × method × test, and what Debian's systemd was tried with. ²: at the second attempt."""
     steps = ["plan", "kernel", "tcp", "tcp6", "unix", "redis"]
     lines = [["kernel", "method", "cgroups", "privilege", "in use: sockets / polls, state of sockets", *steps[1:]]]
+    services = [["kernel", "method", *SERVICE_STEPS]]
     for row, cells in results.items():
         texts = {cell.step: cell.text if cell.good else f"FAILED {cell.text}" for cell in cells}
-        lines.append([
-            f"{row.kernel.name} {row.kernel.machine}", row.method if row.types else "--btf.path", row.cgroups,
-            "BPF, PERFMON" if row.unprivileged else "root", *(texts.get(step, "") for step in steps),
-        ])  # fmt: skip
-    return aligned(lines)
+        about = [f"{row.kernel.name} {row.kernel.machine}", row.method if row.types else "--btf.path"]
+        if row.systemd:
+            services.append([*about, *(texts.get(step, "") for step in SERVICE_STEPS)])
+            continue
+        privilege = "BPF, PERFMON" if row.unprivileged else "root"
+        lines.append([*about, row.cgroups, privilege, *(texts.get(step, "") for step in steps)])
+    return "\n\n".join(aligned(each) for each in (lines, services) if len(each) > 1)
 
 
 def verifier_table(results: dict[Row, list[Cell]]) -> str:

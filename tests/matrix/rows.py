@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from matrix.kernels import KERNELS, Kernel
 
 SELECTOR = "cgroup: /e2e"
+SERVICE_STEPS = ("booted", "counted", "kprobes", "purged")
 BRIEF_FILES = ("layout", "turns", "turn_times", "socket", "socket_calls", "socket_families", "handshake", "poll")
 
 
@@ -21,6 +22,7 @@ class Row:
     essential: bool = False  # some kernel tests run with --short, too
     between: bool = False  # --short leaves it out: an older and a newer kernel are tried with the same method
     brief: bool = False  # only those that share one tacho: loading the programs takes most of the time
+    systemd: bool = False  # Debian's own boots, with the package installed
 
     @property
     def name(self) -> str:
@@ -31,11 +33,20 @@ class Row:
             words.append("CAP_BPF, CAP_PERFMON")
         if not self.types:
             words.append("--btf.path")
+        if self.systemd:
+            words.append("systemd")
         return ", ".join(words)
+
+    @property
+    def base(self) -> tuple[str, bool]:
+        """What its file system depends on."""
+        return self.kernel.machine, self.systemd
 
     @property
     def steps(self) -> list[str]:
         """Names of the results that the row must bring."""
+        if self.systemd:
+            return list(SERVICE_STEPS)
         return [*([] if self.types else ["no-types"]), "plan", *(["kernel"] if self.kernel_tests else []), "tcp", "tcp6", "unix", "redis"]
 
     @property
@@ -52,6 +63,8 @@ class Row:
         return "'~*HTTP/2*'" if self.state == "hash" else ""
 
     def job(self) -> str:
+        if self.systemd:
+            return "".join(f"step {name} {name} {self.uses}\n" for name in self.steps)
         prefix = "/work/setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all,+bpf,+perfmon --ambient-caps=-all,+bpf,+perfmon"
         lines = [f"tacho_prefix='{prefix}'" if self.unprivileged else "tacho_prefix="]
         if self.kernel.preemptible and self.method == "fentry":
@@ -93,4 +106,6 @@ def rows() -> list[Row]:
     for name, best in (("6.1", "fentry"), ("6.12", "tp_btf"), ("sid", "tp_btf")):
         all_rows.append(Row(kernels[name, "amd64"], "auto", best, unprivileged=True, kernel_tests=False, between=name == "6.12"))
     all_rows.append(Row(kernels["6.1", "amd64"], "auto", "kprobe", types=False, kernel_tests=False))
+    # The host's release with its own kernel.
+    all_rows.append(Row(kernels["6.1", "amd64"], "auto", "fentry", kernel_tests=False, long=True, systemd=True))
     return all_rows

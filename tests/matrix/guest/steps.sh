@@ -48,8 +48,9 @@ probes: {socket: {attach: $1}, poll: {attach: $1}}
 END
 }
 
+target=t
 value_of() {
-  wget -q -O - http://127.0.0.1:9435/metrics 2>/dev/null | sed -n "s/^tacho_$1{target=\"t\"[^}]*} //p" | head -n 1
+  wget -q -O - http://127.0.0.1:9435/metrics 2>/dev/null | sed -n "s/^tacho_$1{target=\"$target\"[^}]*} //p" | head -n 1
 }
 
 # wait_for SECONDS COMMAND…: polls, since nothing announces it to a shell.
