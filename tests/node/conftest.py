@@ -44,7 +44,7 @@ LONG = os.environ.get("TACHO_SKIP_SLOW", "") in ("", "0")
 @pytest.fixture(scope="session")
 def starts() -> int:
     """How often something is started anew."""
-    return int(os.environ.get("TACHO_NODE_STARTS", 20 if LONG else 10))
+    return int(os.environ.get("TACHO_NODE_STARTS", 20 if LONG else 6))
 
 
 @pytest.fixture(scope="session")

@@ -212,7 +212,7 @@ class Engine:
             with contextlib.suppress(OSError):
                 (cgroup2_mount() / group).rmdir()
         for name in ("docker", "containerd"):
-            wait_until(lambda name=name: run(["umount", f"/var/lib/{name}"], check=False) == "", 5, f"/var/lib/{name} is free")
+            wait_until(lambda name=name: run(["umount", "--recursive", f"/var/lib/{name}"], check=False) == "", 5, f"/var/lib/{name} is free")
         self._directory.cleanup()
 
 
