@@ -59,7 +59,7 @@ std::optional<std::size_t> read_word(const Node& node, const std::vector<std::st
   const auto found = std::ranges::find(words, *text);
   if (found == words.end()) {
     const auto meant = nearest(*text, words);
-    context.error(node.where, quote(*text) + " is none of " + summary,
+    context.error(node.where, "expected " + summary + ", not " + quote(*text),
                   meant.empty() ? "" : "did you mean " + quote(meant) + '?');
     return std::nullopt;
   }
