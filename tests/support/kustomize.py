@@ -3,39 +3,14 @@
 import functools
 import os
 import pathlib
-import platform
-import shutil
 
 import yaml
 
-from support.paths import BUILD, REPOSITORY
-from support.process import Process, run
+from support.paths import REPOSITORY
+from support.pinned import KUSTOMIZE
+from support.process import run
 
 ROOT = REPOSITORY / "deploy" / "kubernetes"
-# Debian 12 has none: trixie's, which runs there. Checked against the hash.
-POOL = "pool/main/k/kustomize"
-PACKAGE = "kustomize_5.6.0+ds-1+b2_amd64.deb"
-SHA256 = "552bbe5563b522685b10f75a9a226bfbee9778fc313b205d595fdbb7e9c70e33"
-
-
-class Unavailable(Exception):
-    """There is no kustomize; the message says why."""
-
-
-@functools.cache
-def program() -> str:
-    """kustomize of the PATH, or Debian's, brought into the build directory once."""
-    if found := shutil.which("kustomize"):
-        return found
-    place = BUILD / "kustomize" / "usr" / "bin" / "kustomize"
-    if not os.access(place, os.X_OK):
-        if platform.machine() != "x86_64":
-            raise Unavailable(f"no kustomize on the PATH, and none is pinned for {platform.machine()}")
-        fetch = Process([REPOSITORY / "exporter/cmake/fetch-debian", POOL, BUILD / "downloads", f"{PACKAGE}={SHA256}"])
-        if fetch.wait(timeout=120) != 0:
-            raise Unavailable(f"no kustomize on the PATH, and Debian's cannot be fetched: {fetch.output.splitlines()[-1]}")
-        run(["dpkg", "-x", BUILD / "downloads" / PACKAGE, BUILD / "kustomize"])
-    return str(place)
 
 
 def kustomizations() -> dict[str, pathlib.Path]:
@@ -50,7 +25,7 @@ def kustomizations() -> dict[str, pathlib.Path]:
 
 @functools.cache
 def _rendered(directory: pathlib.Path) -> str:
-    text = run([program(), "build", directory])
+    text = run([KUSTOMIZE.path(), "build", directory])
     if "# Warning" in text:
         raise RuntimeError(text[text.index("# Warning") :].splitlines()[0])
     return text

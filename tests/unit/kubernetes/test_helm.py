@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from support import helm, kustomize
+from support.pinned import KUSTOMIZE, Unavailable
 from support.process import run
 
 OPERATOR = {"podMonitor": {"enabled": True}, "rules": {"enabled": True}, "dashboards": {"enabled": True}}
@@ -36,8 +37,8 @@ def rendered(request, tmp_path):
 @pytest.fixture(scope="module", autouse=True)
 def tool():
     try:
-        kustomize.program()
-    except kustomize.Unavailable as error:
+        KUSTOMIZE.path()
+    except Unavailable as error:
         pytest.skip(f"there is nothing to compare the chart with: {error}")
 
 

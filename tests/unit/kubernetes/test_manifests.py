@@ -10,6 +10,7 @@ import yaml
 
 from support import kustomize, promtool
 from support.paths import REPOSITORY, TACHO, require
+from support.pinned import KUSTOMIZE, Unavailable
 from support.process import run
 
 HOST_PATHS = {"/sys/fs/cgroup", "/sys/kernel/tracing", "/var/log/containers"}
@@ -26,8 +27,8 @@ CLUSTER_WIDE = {"Namespace", "PriorityClass"}
 @pytest.fixture(scope="module", autouse=True)
 def tool():
     try:
-        kustomize.program()
-    except kustomize.Unavailable as error:
+        KUSTOMIZE.path()
+    except Unavailable as error:
         pytest.skip(f"the manifests are not rendered: {error}")
 
 

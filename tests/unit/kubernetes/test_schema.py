@@ -13,6 +13,7 @@ import pytest
 
 from support import kustomize, npm
 from support.paths import BUILD
+from support.pinned import KUSTOMIZE, Unavailable
 from support.process import run
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -39,8 +40,8 @@ def module(thing: dict) -> str:
 def workshop() -> pathlib.Path:
     try:
         npm.install(HERE, WORKSHOP)
-        kustomize.program()
-    except (npm.Unavailable, kustomize.Unavailable) as error:
+        KUSTOMIZE.path()
+    except (npm.Unavailable, Unavailable) as error:
         pytest.skip(f"the manifests' types are not checked: {error}")
     return WORKSHOP
 
