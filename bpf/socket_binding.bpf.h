@@ -56,11 +56,17 @@ static __always_inline bool stays_with_target(const struct socket_state *st, con
 	       (st->target.index != user->index || st->target.epoch != user->epoch) && !is_stale(&st->target);
 }
 
-static __always_inline void change_target(struct socket_state *st, struct sock *sk)
+/* It goes to another target, or begins anew with the same one: what was open may have ended unseen. */
+static __always_inline void change_target(struct socket_state *st, struct sock *sk, bool same)
 {
 	count_closed(st, sk);
-	if (st->handovers < MAX_HANDOVERS && !is_stale(&st->target))
+	if (same) {
+		st->call_open = false;
+		st->left = false;
+		begin_arrivals(st, tcp_sock_of(sk));
+	} else if (st->handovers < MAX_HANDOVERS && !is_stale(&st->target)) {
 		st->handovers++;
+	}
 }
 
 /*
@@ -102,6 +108,7 @@ static __always_inline struct socket_state *bind_by_task(struct sock *sk, const 
 	struct socket_state *st = state_of(sk);
 	struct target_ref target;
 	bool fresh = !st;
+	bool same;
 
 	if (!found) {
 		if (st)
@@ -122,12 +129,13 @@ static __always_inline struct socket_state *bind_by_task(struct sock *sk, const 
 		/* Made by another hook at the same time, it has a role or gets the same one here. */
 		fresh = st->role == TACHO_ROLE_NONE;
 	}
-	if (fresh || st->target.index != target.index || st->target.epoch != target.epoch) {
+	same = st->target.index == target.index && st->target.epoch == target.epoch;
+	if (fresh || !same || is_out_of_date(st)) {
 		if (fresh) {
 			st->role = role != TACHO_ROLE_NONE ? role : guess_role(sk, direction);
 			begin_arrivals(st, tcp_sock_of(sk));
 		} else {
-			change_target(st, sk);
+			change_target(st, sk, same);
 		}
 		if (st->role >= TACHO_ROLE_IGNORED)
 			st->role = guess_role(sk, direction);

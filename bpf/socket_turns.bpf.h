@@ -88,10 +88,20 @@ static __always_inline bool is_being_answered(const struct socket_state *st, con
 	return tp && FIELD(tp, write_seq) != st->write_seq;
 }
 
+/* Its target was gone since: what happened to the socket meanwhile is not known. */
+static __always_inline bool is_out_of_date(const struct socket_state *st)
+{
+	u32 index = st->target.index;
+	struct target_settings *settings = bpf_map_lookup_elem(&target_settings, &index);
+
+	return settings && (s32)(st->generation - settings->since) < 0;
+}
+
 static __always_inline void count_end(struct socket_state *st, struct sock *sk, bool handed_over)
 {
 	struct socket_shard *shared = get_shared_shard(&st->target);
-	bool open = is_open(st) && (handed_over || !is_being_answered(st, tcp_sock_of(sk)));
+	bool open =
+	    is_open(st) && (handed_over || !is_being_answered(st, tcp_sock_of(sk)) || is_out_of_date(st));
 
 	if (shared) {
 		if (st->tls != TLS_HELD)

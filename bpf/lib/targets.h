@@ -53,6 +53,8 @@ struct target_settings {
 	__u16 ports[TACHO_PORTS_PER_TARGET];
 	__u32 http2;	    /* enum tacho_http2: whether the frames of HTTP/2 connections are followed */
 	__u32 exclude_node; /* a truth value: requests of the node itself do not count as others' do */
+	__u32 since;	    /* generation; what is remembered from before has not been watched all the time */
+	__u32 pad;
 };
 
 enum target_event_kind {

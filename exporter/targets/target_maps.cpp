@@ -221,6 +221,17 @@ void TargetMaps::publish() {
   std::atomic_ref(rules.generation).fetch_add(1);
 }
 
+std::set<std::uint32_t> TargetMaps::indices() const {
+  std::set<std::uint32_t> all;
+  for (const auto& [id, target] : cgroups_) {
+    all.insert(target.index);
+  }
+  for (const auto& [tgid, target] : processes_) {
+    all.insert(target.index);
+  }
+  return all;
+}
+
 TargetMaps::Assigned TargetMaps::assign(const std::map<std::uint64_t, target_ref>& cgroups,
                                         const std::map<std::uint32_t, target_ref>& processes) {
   bool changed = false;
@@ -230,6 +241,12 @@ TargetMaps::Assigned TargetMaps::assign(const std::map<std::uint64_t, target_ref
   if (changed) {
     mark_members();
     publish();
+  }
+  // Who has no member any more and gets some again is to know nothing of what was open before.
+  for (const std::uint32_t index : std::exchange(inhabited_, indices())) {
+    if (!inhabited_.contains(index)) {
+      store(settings_.at<target_settings>(index).since, rules_.at<target_rules>(0).generation);
+    }
   }
   return result;
 }

@@ -64,6 +64,8 @@ class TargetMaps {
   void mark_members();
   void renew_filter();
   void publish();
+  /// Of targets that have members.
+  [[nodiscard]] std::set<std::uint32_t> indices() const;
 
   kernel::MappedArray rules_;
   kernel::MappedArray settings_;
@@ -75,6 +77,7 @@ class TargetMaps {
   std::vector<std::uint32_t> older_processes_;
   std::map<std::uint64_t, target_ref> cgroups_;
   std::map<std::uint32_t, target_ref> processes_;
+  std::set<std::uint32_t> inhabited_;
   std::set<std::pair<int, std::uint64_t>> refused_;  // maps and keys
 };
 

@@ -30,6 +30,7 @@ class Datagrams {
   /// See Model::excuse().
   [[nodiscard]] std::string_view excuse() const { return excuse_; }
 
+  [[nodiscard]] bool empty() const { return peers_.empty(); }
   [[nodiscard]] bool knows(int connection) const { return peers_.contains(connection); }
   [[nodiscard]] How kind(int connection) const { return peers_.at(connection).kind; }
   /// What a read would bring that has room for so much.

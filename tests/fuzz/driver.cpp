@@ -37,9 +37,10 @@ std::string new_path() {
   return kernel_test::playground() + "/" + kernel_test::unique_name();
 }
 
-std::string write_configuration() {
+std::string write_configuration(bool watched = true) {
   const auto path = std::filesystem::temp_directory_path() / fmt::format("tacho-fuzz-{}.yaml", ::getpid());
-  std::ofstream(path) << fmt::format("targets:\n  - {{name: life, cgroup: \"{}/*\"}}\n", kernel_test::playground());
+  std::ofstream(path) << fmt::format("targets:\n  - {{name: life, cgroup: \"{}/{}\"}}\n", kernel_test::playground(),
+                                     watched ? "*" : "nobody");
   return path;
 }
 
@@ -85,10 +86,6 @@ void Driver::renew_agents() {
   std::ranges::for_each(kStreamKinds, listen);
   std::ranges::for_each(kDatagramKinds, listen);
   readers_.clear();
-}
-
-Numbers Driver::numbers(Target target) {
-  return read_numbers(tacho_.page(), cgroups_.at(static_cast<std::size_t>(target)).path());
 }
 
 Report Driver::open(const Step& step) {
@@ -178,9 +175,21 @@ Report Driver::pass(const Model& model, const Step& step) {
   return {.when = done.when};
 }
 
+void Driver::set_watched(const Step& step) {
+  const bool watched = step.act == Act::watch;
+  write_configuration(watched);
+  const bool done = tacho_.app().reload() && tacho_.wait_for([&] {
+    return std::ranges::all_of(
+        cgroups_, [&](const Cgroup& cgroup) { return tacho_.watches({{"cgroup", cgroup.path()}}) == watched; });
+  });
+  if (!done) {
+    stumble(step, "the configuration does not take effect");
+  }
+}
+
 Report Driver::perform(const Model& model, const Step& step) {
   const int k = step.connection;
-  if (model.datagrams().knows(k) && step.act != Act::pause && step.act != Act::reload) {
+  if (model.datagrams().knows(k) && !concerns_all(step.act)) {
     return datagram(model.datagrams(), step);
   }
   const auto tell = [&](Place place, Task task) {
@@ -221,6 +230,10 @@ Report Driver::perform(const Model& model, const Step& step) {
       return pass(model, step);
     case Act::pause:
       std::this_thread::sleep_for(std::chrono::milliseconds(step.bytes));
+      return {};
+    case Act::unwatch:
+    case Act::watch:
+      set_watched(step);
       return {};
     case Act::reload:
       if (!tacho_.app().reload()) {
@@ -276,30 +289,11 @@ void Driver::step(Model& model, const Step& step) {
   }
   const Report report = perform(model, step);
   model.apply(step, report);
-  if (model.datagrams().knows(step.connection)) {
+  if (concerns_all(step.act) || model.datagrams().knows(step.connection)) {
     return;
   }
   finish_reader(model, step);
   await_end(model, step);
-}
-
-std::string Driver::differences(const Model& model, const std::array<Numbers, kTargets.size()>& before) {
-  std::string text;
-  for (const Target target : kTargets) {
-    const Numbers& was = before.at(static_cast<std::size_t>(target));
-    for (const auto& [name, value] : numbers(target)) {
-      const auto found = model.of(target).find(name);
-      const Bounds wanted = found == model.of(target).end() ? Bounds{} : found->second;
-      const double counted = value - was.at(name);
-      if (!wanted.admit(counted)) {
-        text += wanted.least == wanted.most
-                    ? fmt::format("{}: {}: {} wanted, {} counted\n", name_of(target), name, wanted.least, counted)
-                    : fmt::format("{}: {}: {:.6f} to {:.6f} wanted, {:.6f} counted\n", name_of(target), name,
-                                  wanted.least, wanted.most, counted);
-      }
-    }
-  }
-  return text;
 }
 
 std::string Driver::live(const Life& life) {
@@ -316,6 +310,7 @@ std::string Driver::live(const Life& life) {
       step(model, *last);
     }
   } catch (...) {
+    set_watched({.act = Act::watch});
     renew_agents();
     throw;
   }

@@ -36,6 +36,7 @@ class Driver {
   Report transfer(const Model& model, const Step& step);
   Report open(const Step& step);
   Report datagram(const Datagrams& model, const Step& step);
+  void set_watched(const Step& step);
   Report pass(const Model& model, const Step& step);
   void finish_reader(Model& model, const Step& step);
   void await_end(const Model& model, const Step& step);

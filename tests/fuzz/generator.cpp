@@ -47,7 +47,8 @@ Act draw(Dice& dice) {
   }
   int drawn = dice.below(sum);
   for (const Weight& weight : kWeights) {
-    if ((drawn -= weight.weight) < 0) {
+    drawn -= weight.weight;
+    if (drawn < 0) {
       return weight.act;
     }
   }
@@ -182,6 +183,15 @@ class TlsLife {
   Life life_;
 };
 
+/// Somewhere in it nothing is watched for some steps; only without datagrams (Model::can).
+void add_gap(Life& life, Dice& dice) {
+  const auto size = static_cast<int>(life.size());
+  const int begin = dice.below(size);
+  const int end = begin + dice.below(size - begin + 1);
+  life.insert(life.begin() + end, Step{.act = Act::watch});
+  life.insert(life.begin() + begin, Step{.act = Act::unwatch});
+}
+
 }  // namespace
 
 Life generate(std::uint64_t seed) {
@@ -208,6 +218,9 @@ Life generate(std::uint64_t seed) {
     } else {
       life.push_back(make(draw(dice), k, dice));
     }
+  }
+  if (dice.once_in(4)) {
+    add_gap(life, dice);
   }
   return life;
 }

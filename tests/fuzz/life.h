@@ -24,9 +24,11 @@ enum class Act : std::uint8_t {
   server_close,
   client_reset,  ///< close with SO_LINGER 0
   server_reset,
-  pass,    ///< the server's end goes to another process: `how` says where it is
-  pause,   ///< of so many milliseconds (`bytes`)
-  reload,  ///< tacho reads its configuration again
+  pass,     ///< the server's end goes to another process: `how` says where it is
+  pause,    ///< of so many milliseconds (`bytes`)
+  reload,   ///< tacho reads its configuration again
+  unwatch,  ///< a configuration without these targets
+  watch,    ///< with them again: what is open is older than they are
 };
 
 /// Kinds of sockets, calls and places; which of them an act takes is in kWays.
@@ -68,6 +70,11 @@ struct Step {
 };
 
 using Life = std::vector<Step>;
+
+/// Whether it happens to all connections; it names none then.
+constexpr bool concerns_all(Act act) {
+  return act == Act::pause || act == Act::reload || act == Act::unwatch || act == Act::watch;
+}
 
 std::string_view name_of(Act act);
 std::string_view name_of(How how);

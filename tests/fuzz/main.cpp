@@ -2,7 +2,7 @@
 //
 //   fuzz_lives [--seeds FIRST COUNT] [--seconds N] [--whole] [FILE…]
 //
-// Files are lives, as they are printed; --whole leaves a life that came out otherwise as it is.
+// Files are lives, as they are printed; --whole prints a life that came out otherwise as it is.
 //
 // Ends with 0 if everything was counted as the model says, 1 if not, 2 for bad arguments, 77 (and the reason) where
 // programs cannot be loaded.
@@ -63,7 +63,7 @@ bool differs(Driver& driver, const std::string& name, const Life& life) {
   if (first.empty()) {
     return false;
   }
-  std::cout << "== " << name << "\n" << first << std::flush;
+  std::cout << "== " << name << "\n" << (wishes.shrinks ? "" : to_text(life)) << first << std::flush;
   if (!wishes.shrinks || !seen.insert(kind_of(first)).second) {
     return true;
   }

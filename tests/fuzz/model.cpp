@@ -1,6 +1,7 @@
 #include "fuzz/model.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "fuzz/numbers.h"
 
@@ -23,6 +24,10 @@ Target target_of(Place place) {
   return place == Place::client ? Target::client : place == Place::stranger ? Target::stranger : Target::server;
 }
 
+Place place_of(How how) {
+  return how == How::sibling ? Place::sibling : Place::stranger;
+}
+
 std::string_view name_of(Target target) {
   constexpr std::array<std::string_view, kTargets.size()> kNames{"server", "stranger", "client"};
   return kNames.at(static_cast<std::size_t>(target));
@@ -37,7 +42,10 @@ std::size_t Model::End::unread() const {
 }
 
 void Model::apply(const Step& step, const Report& report) {
-  if (step.act == Act::pause || step.act == Act::reload) {
+  if (step.act == Act::unwatch || step.act == Act::watch) {
+    set_watched(step.act == Act::watch);
+  }
+  if (concerns_all(step.act)) {
     return;
   }
   if (datagrams_.knows(step.connection) || is_one_of(step.how, kDatagramKinds)) {
@@ -46,6 +54,7 @@ void Model::apply(const Step& step, const Report& report) {
   }
   if (step.act == Act::open) {
     open(step);
+    connections_.at(step.connection).born = report.when;
     return;
   }
   Connection& c = connections_.at(step.connection);
@@ -87,7 +96,7 @@ void Model::apply(const Step& step, const Report& report) {
       close(c, true, step.act == Act::server_reset);
       break;
     case Act::pass:
-      c.server.place = step.how == How::sibling ? Place::sibling : Place::stranger;
+      c.server.place = place_of(step.how);
       break;
     default:
       break;
@@ -101,6 +110,9 @@ void Model::open(const Step& step) {
   if (c.is_tcp()) {
     numbers(Target::server)[kServerConnections] += 1;
     numbers(Target::client)[kClientConnections] += 1;
+  }
+  if (!watched_) {
+    may_have_connections(c);
   }
   connections_.emplace(step.connection, std::move(c));
 }
@@ -136,6 +148,9 @@ void Model::send(Connection& c, bool by_server, const Step& step, const Report& 
   if (!by_server) {
     c.call = report.when;
     c.asked = step.content;
+    c.torn_call = c.torn_call && !watched_;
+  } else if (c.turn ? c.turn->unsure || c.turn->loose : c.torn) {
+    answer_loosely(c, report);
   } else if (c.turn && !c.turn->is_request) {
     if (!c.turn->brings_goodbye) {
       numbers(self)[kHandshakes] += 1;
@@ -149,6 +164,10 @@ void Model::send(Connection& c, bool by_server, const Step& step, const Report& 
     expected[kDuration] += time_between(c.turn->begin, report.when);
     expected[kService] += time_between(c.turn->last_read, report.when);
     c.turn.reset();
+  }
+  if (by_server && watched_ && std::exchange(c.torn, false) && !c.is_tcp()) {
+    // What waits there came at a time that may be forgotten.
+    forget_times(self);
   }
   if (other.open) {
     arrive(other, step, report);
@@ -180,6 +199,12 @@ void Model::read(Connection& c, bool by_server, const Step& step, const Report& 
   }
   if (by_server) {
     read_by_server(c, taken, report);
+  } else if (c.torn_call) {
+    Expected& expected = numbers(self);
+    expected[kCalls] += Span{.least = 0, .most = 1};
+    expected[kCallDuration] += Span{.least = 0, .most = time_between(c.born, report.when).most};
+    c.call.reset();
+    c.torn_call = !watched_;
   } else if (c.call && c.asked != Content::text && c.asked != Content::data && c.asked != Content::finished) {
     c.call.reset();
   } else if (c.call) {
@@ -187,7 +212,8 @@ void Model::read(Connection& c, bool by_server, const Step& step, const Report& 
     const bool surely = c.asked != Content::finished;
     expected[kCalls] += Span{.least = surely ? 1.0 : 0.0, .most = 1};
     Span span = time_between(*c.call, taken.front().when);
-    if (!surely || !taken.front().waited_for || taken.front().begun || taken.front().when.earliest < c.call->latest) {
+    if (!surely || taken.front().unseen || !taken.front().waited_for || taken.front().begun ||
+        taken.front().when.earliest < c.call->latest) {
       // What came back had come before the call was over: when the rest came is not known.
       span = {.least = 0, .most = time_between(*c.call, report.when).most};
     }
@@ -221,6 +247,8 @@ void Model::read_by_server(Connection& c, const std::vector<Arrival>& taken, con
     c.turn->begun = report.when;
   }
   c.turn->last_read = report.when;
+  c.turn->unsure = c.turn->unsure && !watched_;
+  c.turn->loose = c.turn->loose || c.torn || std::ranges::any_of(taken, &Arrival::unseen);
   for (const Arrival& arrival : taken) {
     c.turn->bring(arrival.content);
   }
@@ -235,17 +263,22 @@ void Model::use_by_server(Connection& c) {
   if (c.server.reset || (c.server.shut && c.server.ended)) {
     return;
   }
-  // One that is half closed is closed there; whether it is one here is not said.
-  numbers(now)[kServerConnections] += Span{.least = c.server.shut ? 0.0 : 1.0, .most = 1};
+  // One that is half closed is closed there; whether it is one here is not said. What is sent to a client that has gone
+  // brings a reset at once.
+  numbers(now)[kServerConnections] += Span{.least = c.server.shut || !c.client.open ? 0.0 : 1.0, .most = 1};
 }
 
 void Model::end_turn_unanswered(Connection& c) {
+  if (c.turn && c.turn->unsure) {
+    c.turn.reset();
+  }
   if (c.turn && c.turn->is_request && c.is_tcp()) {
     numbers(c.server)[kUnanswered] += 1;
   }
   if (c.turn) {
     // Whether such a turn has a queue time is not said.
-    numbers(c.server)[kQueue] += Span{.least = 0, .most = time_between(c.turn->begin, c.turn->begun).most};
+    const Moment begin = c.turn->loose ? c.born : c.turn->begin;
+    numbers(c.server)[kQueue] += Span{.least = 0, .most = time_between(begin, c.turn->begun).most};
   }
   c.turn.reset();
 }
@@ -288,6 +321,9 @@ std::optional<Step> Model::last_steps() const {
     if (can(step)) {
       return step;
     }
+  }
+  if (!watched_) {
+    return Step{.act = Act::watch};
   }
   return datagrams_.last_step();
 }

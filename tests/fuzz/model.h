@@ -33,6 +33,8 @@
  *    back.
  *  - Connections are TCP's; one that is passed on to another target is closed here and opened there when it is used
  *    there for the first time.
+ *  - While the targets are not watched nothing counts. What is read afterwards is a request when it is answered, also
+ * on connections that are older; whether what had been read before is one, or a connection, is not said.
  *  - In the end nothing is in flight and no connection is active.
  */
 namespace tacho::fuzz {
@@ -45,6 +47,8 @@ enum class Target : std::uint8_t { server, stranger, client };
 inline constexpr std::array kTargets{Target::server, Target::stranger, Target::client};
 
 Target target_of(Place place);
+/// Where a connection is passed to.
+Place place_of(How how);
 std::string_view name_of(Target target);
 
 class Model {
@@ -81,7 +85,8 @@ class Model {
     kernel_test::Moment when;
     Content content = Content::text;
     bool waited_for = false;
-    bool begun = false;  ///< part of it has been read
+    bool begun = false;   ///< part of it has been read
+    bool unseen = false;  ///< it may have come in a gap
   };
   struct End {
     Place place = Place::server;
@@ -100,6 +105,8 @@ class Model {
     kernel_test::Moment last_read;
     bool is_request = false;  ///< some of it is neither handshake nor goodbye
     bool brings_goodbye = false;
+    bool unsure = false;  ///< all of it was read before the last gap's end
+    bool loose = false;   ///< it is a request, whose beginning may not be known
     void bring(Content content);
   };
   struct Connection {
@@ -114,12 +121,15 @@ class Model {
     std::optional<Turn> turn;
     std::optional<kernel_test::Moment> call;  ///< its last send
     Content asked = Content::text;            ///< what that was
+    kernel_test::Moment born;                 ///< before anything that happened to it
+    bool torn = false;                        ///< something open at the server's end may be known from before a gap
+    bool torn_call = false;                   ///< the same at the client's
     bool greets = false;                      ///< a ClientHello was sent that no ServerHello answers yet
     [[nodiscard]] bool is_tcp() const { return kind != How::local; }
   };
 
   [[nodiscard]] const Connection& at(int connection) const { return connections_.at(connection); }
-  Expected& numbers(Target target) { return expected_.at(static_cast<std::size_t>(target)); }
+  Expected& numbers(Target target) { return watched_ ? expected_.at(static_cast<std::size_t>(target)) : unseen_; }
   Expected& numbers(const End& end) { return numbers(target_of(end.place)); }
 
   void open(const Step& step);
@@ -132,10 +142,17 @@ class Model {
   void close(Connection& connection, bool by_server, bool abort);
   void reset(Connection& connection, End& end);
   void end_turn_unanswered(Connection& connection);
+  // Of gaps in being watched (model_gap.cpp).
+  void set_watched(bool watched);
+  void may_have_connections(const Connection& connection);
+  static void forget_times(End& end);
+  void answer_loosely(Connection& connection, const Report& report);
 
   std::map<int, Connection> connections_;
   Datagrams datagrams_;
   int opened_ = 0;
+  bool watched_ = true;
+  Expected unseen_;  ///< what happens in a gap
   std::string_view excuse_;
   std::array<Expected, kTargets.size()> expected_;
 };

@@ -15,12 +15,15 @@ bool is_one_of(How how, auto list) {
 }  // namespace
 
 bool Model::can(const Step& step) const {
-  if (step.act == Act::pause || step.act == Act::reload) {
+  if (step.act == Act::unwatch || step.act == Act::watch) {
+    return watched_ == (step.act == Act::unwatch) && datagrams_.empty();
+  }
+  if (concerns_all(step.act)) {
     return true;
   }
   const auto found = connections_.find(step.connection);
   if (datagrams_.knows(step.connection) || (step.act == Act::open && is_one_of(step.how, kDatagramKinds))) {
-    return found == connections_.end() && datagrams_.can(step);
+    return watched_ && found == connections_.end() && datagrams_.can(step);
   }
   if (step.act == Act::open) {
     return found == connections_.end() && step.connection >= 0 && step.connection < kMostConnections &&
@@ -67,7 +70,8 @@ bool Model::can(const Step& step) const {
     case Act::server_reset:
       return served && !c.reader;
     case Act::pass:
-      return served && !c.reader && (step.how == How::sibling || (step.how == How::stranger && !c.turn));
+      return served && !c.reader && (step.how == How::sibling || step.how == How::stranger) &&
+             (!c.turn || target_of(place_of(step.how)) == target_of(c.server.place));
     default:
       return false;
   }

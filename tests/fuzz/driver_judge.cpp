@@ -1,0 +1,32 @@
+#include <fmt/format.h>
+
+#include "fuzz/driver.h"
+
+// What was counted, against what must have been.
+
+namespace tacho::fuzz {
+
+Numbers Driver::numbers(Target target) {
+  return read_numbers(tacho_.page(), cgroups_.at(static_cast<std::size_t>(target)).path());
+}
+
+std::string Driver::differences(const Model& model, const std::array<Numbers, kTargets.size()>& before) {
+  std::string text;
+  for (const Target target : kTargets) {
+    const Numbers& was = before.at(static_cast<std::size_t>(target));
+    for (const auto& [name, value] : numbers(target)) {
+      const auto found = model.of(target).find(name);
+      const Bounds wanted = found == model.of(target).end() ? Bounds{} : found->second;
+      const double counted = value - was.at(name);
+      if (!wanted.admit(counted)) {
+        text += wanted.least == wanted.most
+                    ? fmt::format("{}: {}: {} wanted, {} counted\n", name_of(target), name, wanted.least, counted)
+                    : fmt::format("{}: {}: {:.6f} to {:.6f} wanted, {:.6f} counted\n", name_of(target), name,
+                                  wanted.least, wanted.most, counted);
+      }
+    }
+  }
+  return text;
+}
+
+}  // namespace tacho::fuzz
