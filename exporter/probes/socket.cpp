@@ -12,6 +12,7 @@
 #include <future>
 #include <set>
 #include <sstream>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -30,8 +31,8 @@
 namespace tacho::probes {
 namespace {
 
-constexpr std::array<std::string_view, 2> kOlder{"socket_list_ports", "socket_adopt"};
-constexpr const char* kOwnPorts = "socket_list_own_ports";
+constexpr std::array<std::string_view, 2> kListeners{"socket_list_own_ports", "socket_list_ports"};
+constexpr const char* kAdopt = "socket_adopt";
 struct Sweep {
   std::string_view map;
   std::string_view iterator;
@@ -74,6 +75,11 @@ class SocketProbe final : public Probe {
   }
 
   Result<void> flush() override {
+    // Before any target: an older connection is a server's or a client's by its port, when it is used for the first
+    // time.
+    if (!std::exchange(ports_listed_, true)) {
+      std::ignore = list_ports();  // adopt() tells what fails
+    }
     forget_peers();
     auto calls = std::async(std::launch::async, [this] { return dependencies_.flush(); });
     auto done = blocks_.flush();
@@ -82,21 +88,14 @@ class SocketProbe final : public Probe {
   }
 
   Result<void> adopt() override {
-    if (const bpf_program* program = object_->program(kOwnPorts); program != nullptr) {
-      if (auto done = kernel::run_iterator(program); !done) {
-        return done;
-      }
+    const bpf_program* program = object_->program(kAdopt);
+    if (program == nullptr) {
+      return fail("sockets that are older than tacho are not known");
     }
-    for (const std::string_view pass : kOlder) {
-      const bpf_program* program = object_->program(pass);
-      if (program == nullptr) {
-        return fail("sockets that are older than tacho are not known");
-      }
-      if (auto done = kernel::run_iterator(program); !done) {
-        return done;
-      }
+    if (auto done = list_ports(); !done) {
+      return done;
     }
-    return {};
+    return kernel::run_iterator(program);
   }
 
   Result<void> maintain(std::int64_t now_ns) override {
@@ -179,6 +178,18 @@ class SocketProbe final : public Probe {
   }
 
  private:
+  /// Who listens, on the machine and in tacho's own network.
+  Result<void> list_ports() {
+    for (const std::string_view pass : kListeners) {
+      if (const bpf_program* program = object_->program(pass); program != nullptr) {
+        if (auto done = kernel::run_iterator(program); !done) {
+          return done;
+        }
+      }
+    }
+    return {};
+  }
+
   /// Slots of the removed targets' peers: an index may be used again, and room is limited.
   void forget_peers() {
     if (gone_.empty()) {
@@ -247,6 +258,7 @@ class SocketProbe final : public Probe {
   TargetBlocks blocks_;
   TargetBlocks dependencies_;
   std::vector<std::array<std::int64_t, TACHO_DIRECTIONS>> intervals_ns_;  // by index, latest exported
+  bool ports_listed_ = false;
   std::int64_t next_sweep_ns_ = 0;
   std::set<std::uint32_t> gone_;  // removed since the last flush()
 };

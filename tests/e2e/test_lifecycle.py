@@ -41,6 +41,18 @@ def test_sockets_older_than_tacho_count_from_its_start(cgroups, agree):
             agree("new connections to a listener older than tacho", counted, change)
 
 
+def test_a_busy_server_has_all_of_its_connections_from_the_start(cgroups):
+    """Each is used while tacho starts: before it has been found, and before it is known who listens."""
+    group = cgroups("busy")
+    with ExactServer(group.prefix, mode="epoll") as server, ExactLoad(server.address, connections=64, rate=4 * RATE):
+        for _ in range(3):
+            with Tacho({"targets": [target("busy", group.path)]}) as tacho:
+                wait_until(lambda: tacho.requests("busy") > 1000, 5, "requests are counted")
+                samples = tacho.scrape()
+            active = {role: samples.get("tacho_connections_active", target="busy", role=role) for role in ("server", "client")}
+            assert active == {"server": 64, "client": 0}
+
+
 def test_killed_under_load_it_leaves_nothing_and_counts_on(cgroups, agree):
     group = cgroups("killed")
     config = {"targets": [target("killed", group.path)]}
