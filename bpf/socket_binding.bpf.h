@@ -56,14 +56,23 @@ static __always_inline bool stays_with_target(const struct socket_state *st, con
 	       (st->target.index != user->index || st->target.epoch != user->epoch) && !is_stale(&st->target);
 }
 
+/* Where in the stream what came is told: that it has not been read yet, too. */
+static __always_inline bool knows_arrival(const struct socket_state *st, const struct tcp_sock *tp)
+{
+	return tp && st->role == TACHO_ROLE_SERVER && st->arrival && st->arrival_seq == FIELD(tp, copied_seq);
+}
+
 /* It goes to another target, or begins anew with the same one: what was open may have ended unseen. */
 static __always_inline void change_target(struct socket_state *st, struct sock *sk, bool same)
 {
+	struct tcp_sock *tp = tcp_sock_of(sk);
+
 	count_closed(st, sk);
 	if (same) {
 		st->call_open = false;
 		st->left = false;
-		begin_arrivals(st, tcp_sock_of(sk));
+		if (!knows_arrival(st, tp))
+			begin_arrivals(st, tp);
 	} else if (st->handovers < MAX_HANDOVERS && !is_stale(&st->target)) {
 		st->handovers++;
 	}
