@@ -4,11 +4,11 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 
 from matrix.bundle import GUEST, copy_program, cpio
 from support.apt import Unavailable
 from support.paths import BUILD, EXACT_CLIENT, EXACT_SERVER, REPOSITORY, require
+from support.process import run
 
 FRESH_ROOT = REPOSITORY / "tests" / "support" / "fresh-root"
 # What a guest without network and users does not read.
@@ -28,14 +28,16 @@ WantedBy=graphical.target
 """
 
 
-def run(*words) -> None:
-    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    if done.returncode != 0:
-        raise Unavailable(f"{' '.join(map(str, words))}: {' '.join(done.stdout.strip().splitlines()[-2:])}")
+def bring(*words) -> None:
+    """What comes from the mirror, or cannot be had."""
+    try:
+        run(words, timeout=900)
+    except RuntimeError as error:
+        raise Unavailable(" ".join(str(error).splitlines()[-2:])) from None
 
 
 def package() -> pathlib.Path:
-    run("cmake", "--build", BUILD, "--target", "package_deb")
+    run(["cmake", "--build", BUILD, "--target", "package_deb"], timeout=600)
     (found,) = (BUILD / "package").glob("tacho_*.deb")
     return found
 
@@ -45,18 +47,19 @@ def archive(place: pathlib.Path) -> bytes:
     if missing := [name for name in ("debootstrap", "help2man", "busybox") if not shutil.which(name)]:
         raise Unavailable(f"{', '.join(missing)} is missing: deploy/install-deps e2e package matrix")
     built = package()
-    run(FRESH_ROOT, "remove", place)
-    run(FRESH_ROOT, "make", place)
+    run([FRESH_ROOT, "remove", place])
+    bring(FRESH_ROOT, "make", place)
     try:
         copy = place / str(built).lstrip("/")
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(built, copy)
-        for command in (["apt-get", "update"], ["apt-get", "install", "--yes", "--no-install-recommends", "systemd-sysv", built]):
-            run(FRESH_ROOT, "run", place, *command)
+        bring(FRESH_ROOT, "run", place, "apt-get", "update")
+        # A package that cannot be installed is no reason to skip this.
+        run([FRESH_ROOT, "run", place, "apt-get", "install", "--yes", "--no-install-recommends", "systemd-sysv", built], timeout=600)
         furnish(place)
         return cpio(place)
     finally:
-        run(FRESH_ROOT, "remove", place)
+        run([FRESH_ROOT, "remove", place])
 
 
 def furnish(root: pathlib.Path) -> None:

@@ -2,7 +2,6 @@
 
 import functools
 import os
-import pathlib
 import platform
 import shutil
 from dataclasses import dataclass
@@ -29,7 +28,7 @@ class Pinned:
         if self.path_first and (found := shutil.which(self.name)):
             return found
         root = BUILD / self.name
-        place = pathlib.Path(root / "usr" / "bin" / self.name)
+        place = root / "usr" / "bin" / self.name
         if not os.access(place, os.X_OK):
             if platform.machine() != "x86_64":
                 raise Unavailable(f"no {self.name} on the PATH, and none is pinned for {platform.machine()}")
