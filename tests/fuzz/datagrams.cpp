@@ -16,6 +16,18 @@ bool is_one_of(How how, const auto& list) {
   return std::ranges::find(list, how) != list.end();
 }
 
+/// Whether one more finds room in a receive buffer of the least size that Linux gives by default
+/// (net.core.rmem_default, 208 KiB), where a datagram takes up to twice its length and a head: what finds none is lost
+/// without a word.
+bool has_room(const auto& waiting, std::int64_t bytes) {
+  constexpr std::int64_t kRoom = 208 * 1024;
+  constexpr std::int64_t kHead = 1280;
+  for (const auto& datagram : waiting) {
+    bytes += datagram.bytes;
+  }
+  return 2 * bytes + static_cast<std::int64_t>(waiting.size() + 1) * kHead <= kRoom;
+}
+
 /// One that was not seen to have come may have come as late as it was read.
 Moment arrival_of(const auto& arrival, const Report& read) {
   return {.earliest = arrival.when.earliest, .latest = arrival.surely ? arrival.when.latest : read.when.latest};
@@ -35,13 +47,15 @@ bool Datagrams::can(const Step& step) const {
   const auto waiting = waiting_.find(peer.kind);
   switch (step.act) {
     case Act::client_send:
-      return peer.open && step.bytes > 0 && is_one_of(step.how, kSendWays);
+      return peer.open && step.bytes > 0 && is_one_of(step.how, kSendWays) &&
+             (waiting == waiting_.end() || has_room(waiting->second, step.bytes));
     case Act::client_read:
       return peer.open && step.bytes > 0 && !peer.answers.empty() && is_one_of(step.how, kReadWays);
     case Act::server_read:
       return step.bytes > 0 && waiting != waiting_.end() && !waiting->second.empty() && is_one_of(step.how, kReadWays);
     case Act::server_send:
-      return peer.open && step.bytes > 0 && step.how == How::send && peer.has_asked;
+      return peer.open && step.bytes > 0 && step.how == How::send && peer.has_asked &&
+             has_room(peer.answers, step.bytes);
     case Act::client_close:
       // A reply to nobody is refused or not, as it happens.
       return peer.open && peer.requests.empty() &&
@@ -152,12 +166,12 @@ std::optional<Step> Datagrams::last_step() const {
     if (waiting != waiting_.end() && !waiting->second.empty()) {
       step.act = Act::server_read;
       step.how = How::recv;
-    } else if (peer.open && !peer.requests.empty()) {
-      step.act = Act::server_send;
-      step.how = How::send;
     } else if (peer.open && !peer.answers.empty()) {
       step.act = Act::client_read;
       step.how = How::recv;
+    } else if (peer.open && !peer.requests.empty()) {
+      step.act = Act::server_send;
+      step.how = How::send;
     } else if (peer.open) {
       step.act = Act::client_close;
     } else {

@@ -44,14 +44,9 @@ std::string write_configuration(bool watched = true) {
   return path;
 }
 
-/// A step that cannot fail did.
-[[noreturn]] void stumble(const Step& step, const std::string& what) {
-  throw std::runtime_error(fmt::format("{}: {}", to_text({step}).substr(0, to_text({step}).size() - 1), what));
-}
-
-void must_be(const Step& step, const char* what, std::int64_t wanted, std::int64_t got) {
+void must_be(const char* what, std::int64_t wanted, std::int64_t got) {
   if (wanted != got) {
-    stumble(step, fmt::format("{}: {} wanted, {} got", what, wanted, got));
+    throw std::runtime_error(fmt::format("{}: {} wanted, {} got", what, wanted, got));
   }
 }
 
@@ -93,7 +88,7 @@ Report Driver::open(const Step& step) {
       agent(Place::client)
           .order({.task = Task::connect, .how = step.how, .slot = step.connection, .number = listeners_.at(step.how)});
   if (done.result < 0) {
-    stumble(step, fmt::format("connect: {}", done.result));
+    throw std::runtime_error(fmt::format("connect: {}", done.result));
   }
   ports_[step.connection] = done.result;
   return {.when = done.when};
@@ -111,10 +106,10 @@ Report Driver::transfer(const Model& model, const Step& step) {
   if (is_read(step.act)) {
     const auto unread = static_cast<std::int64_t>(by_server ? model.unread_by_server(step.connection)
                                                             : model.unread_by_client(step.connection));
-    must_be(step, "bytes read", std::min<std::int64_t>(step.bytes, unread), done.result);
+    must_be("bytes read", std::min<std::int64_t>(step.bytes, unread), done.result);
     return report;
   }
-  must_be(step, "bytes sent", step.bytes, done.result);
+  must_be("bytes sent", step.bytes, done.result);
   // A reader that waits takes it at once; what is not accepted yet cannot be asked.
   const bool there = by_server ? model.client_holds(step.connection) : model.server_holds(step.connection);
   if (there && (by_server || !model.reader_waits(step.connection))) {
@@ -122,7 +117,7 @@ Report Driver::transfer(const Model& model, const Step& step) {
     const auto unread = by_server ? model.unread_by_client(step.connection) : model.unread_by_server(step.connection);
     const auto wanted = static_cast<int>(unread) + step.bytes;
     const Done arrived = other.order({.task = Task::await_bytes, .slot = step.connection, .bytes = wanted});
-    must_be(step, "bytes that have come", wanted, arrived.result);
+    must_be("bytes that have come", wanted, arrived.result);
     report.arrived = arrived.when.latest;
   }
   return report;
@@ -143,17 +138,17 @@ Report Driver::datagram(const Datagrams& model, const Step& step) {
                                 .number = step.act == Act::server_send ? ports_.at(k) : 0});
   Report report{.bytes = done.result, .when = done.when};
   if (is_read(step.act)) {
-    must_be(step, "bytes read", std::min(step.bytes, by_server ? model.next_for_server(k) : model.next_for_client(k)),
+    must_be("bytes read", std::min(step.bytes, by_server ? model.next_for_server(k) : model.next_for_client(k)),
             done.result);
     return report;
   }
-  must_be(step, "bytes sent", step.bytes, done.result);
+  must_be("bytes sent", step.bytes, done.result);
   // How many bytes wait is told of the first datagram alone.
   if (model.arrives_alone(step)) {
     const Agent& other = agent(by_server ? Place::client : Place::server);
     const Done arrived = other.order(
         {.task = Task::await_bytes, .slot = by_server ? k : listener_of(model.kind(k)), .bytes = step.bytes});
-    must_be(step, "bytes that have come", step.bytes, arrived.result);
+    must_be("bytes that have come", step.bytes, arrived.result);
     report.arrived = arrived.when.latest;
   }
   return report;
@@ -170,7 +165,7 @@ Report Driver::pass(const Model& model, const Step& step) {
                                      .slot = step.connection,
                                      .bytes = static_cast<int>(descriptor),
                                      .number = agent(from).pid()});
-  must_be(step, "descriptor taken", 0, done.result);
+  must_be("descriptor taken", 0, done.result);
   agent(from).order({.task = Task::close, .slot = step.connection});
   return {.when = done.when};
 }
@@ -183,7 +178,7 @@ void Driver::set_watched(const Step& step) {
         cgroups_, [&](const Cgroup& cgroup) { return tacho_.watches({{"cgroup", cgroup.path()}}) == watched; });
   });
   if (!done) {
-    stumble(step, "the configuration does not take effect");
+    throw std::runtime_error("the configuration does not take effect");
   }
 }
 
@@ -194,7 +189,7 @@ Report Driver::perform(const Model& model, const Step& step) {
   }
   const auto tell = [&](Place place, Task task) {
     const Done done = agent(place).order({.task = task, .how = step.how, .slot = k, .bytes = step.bytes});
-    must_be(step, "result", 0, done.result);
+    must_be("result", 0, done.result);
     return Report{.when = done.when};
   };
   switch (step.act) {
@@ -203,7 +198,7 @@ Report Driver::perform(const Model& model, const Step& step) {
     case Act::accept: {
       const Done done =
           agent(Place::server).order({.task = Task::accept, .slot = k, .number = listener_of(model.kind(k))});
-      must_be(step, "accept", 0, done.result);
+      must_be("accept", 0, done.result);
       return {.when = done.when};
     }
     case Act::client_send:
@@ -237,7 +232,7 @@ Report Driver::perform(const Model& model, const Step& step) {
       return {};
     case Act::reload:
       if (!tacho_.app().reload()) {
-        stumble(step, "the configuration was refused");
+        throw std::runtime_error("the configuration was refused");
       }
       return {};
   }
@@ -260,7 +255,7 @@ void Driver::await_end(const Model& model, const Step& step) {
   }
   const Agent& other = agent(at_server ? model.server_place(k) : Place::client);
   if (other.order({.task = Task::await_end, .slot = k}).result <= 0) {
-    stumble(step, "the other side does not see the end");
+    throw std::runtime_error("the other side does not see the end");
   }
 }
 
@@ -278,7 +273,7 @@ void Driver::finish_reader(Model& model, const Step& step) {
   readers_.erase(reader);
   const Done done = agent(model.server_place(k)).order({.task = Task::end_read, .slot = k});
   const std::int64_t come = ends ? 0 : std::min(read.bytes, step.bytes);
-  must_be(step, "bytes that the waiting thread read", come, std::max<std::int64_t>(done.result, 0));
+  must_be("bytes that the waiting thread read", come, std::max<std::int64_t>(done.result, 0));
   read.act = Act::server_read;
   model.apply(read, {.bytes = come, .when = done.when});
 }
@@ -287,13 +282,18 @@ void Driver::step(Model& model, const Step& step) {
   if (!model.can(step)) {
     return;
   }
-  const Report report = perform(model, step);
-  model.apply(step, report);
-  if (concerns_all(step.act) || model.datagrams().knows(step.connection)) {
-    return;
+  try {
+    model.apply(step, perform(model, step));
+    if (concerns_all(step.act) || model.datagrams().knows(step.connection)) {
+      return;
+    }
+    finish_reader(model, step);
+    await_end(model, step);
+  } catch (const std::exception& error) {
+    std::string text = to_text({step});
+    text.pop_back();
+    throw std::runtime_error(fmt::format("{}: {}", text, error.what()));
   }
-  finish_reader(model, step);
-  await_end(model, step);
 }
 
 std::string Driver::live(const Life& life) {

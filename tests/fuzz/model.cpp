@@ -235,7 +235,8 @@ void Model::read_by_server(Connection& c, const std::vector<Arrival>& taken, con
   if (c.turn && waited) {
     const Span pause = time_between(c.turn->last_read, first.when);
     if (pause.most >= kOnewayPause) {
-      numbers(c.server)[kOneway] += Span{.least = pause.least > kOnewayPause ? 1.0 : 0.0, .most = 1};
+      const bool surely = pause.least > kOnewayPause && !c.turn->unsure;
+      numbers(c.server)[kOneway] += Span{.least = surely ? 1.0 : 0.0, .most = 1};
       c.turn.reset();
     }
   }
