@@ -15,23 +15,23 @@ char LICENSE[] SEC("license") = "GPL";
 /* A call that begins sooner after it was found under way is that one: its beginning was told late. */
 #define ADOPTION_NS 1000000
 
+/* Its wait may be over for long, unseen. */
 static __always_inline void forget_thread(struct poll_state *st)
 {
-	struct poll_shard *shared;
+	struct poll_shard *shared =
+	    st->counted && !is_stale(&st->target) ? get_shard(&st->target, SHARED_SHARD) : NULL;
 
-	if (!st->counted)
-		return;
-	st->counted = false;
-	shared = is_stale(&st->target) ? NULL : get_shard(&st->target, SHARED_SHARD);
-	if (!shared)
-		return;
-	add_atomic(&shared->threads, -1);
-	if (st->started) {
-		mark_shared_change(&shared->begin);
-		add_atomic(&shared->waiters, -1);
-		add_atomic(&shared->started_ns, -st->started);
-		mark_shared_change(&shared->end);
+	if (shared) {
+		add_atomic(&shared->threads, -1);
+		if (st->started) {
+			mark_shared_change(&shared->begin);
+			add_atomic(&shared->waiters, -1);
+			add_atomic(&shared->started_ns, -st->started);
+			mark_shared_change(&shared->end);
+		}
 	}
+	st->counted = false;
+	st->started = 0;
 }
 
 /* Charges the thread to the target that it belongs to now; NULL if that is none. Once per thread and change.
@@ -58,6 +58,8 @@ static __always_inline struct poll_state *bind_thread(struct task_struct *task,
 		count_loss(TACHO_LOST_TASK_STATE);
 		return NULL;
 	}
+	if (was_empty_since(&st->target, st->generation))
+		forget_thread(st);
 	st->generation = rules->generation;
 	st->owned_by_process =
 	    !cgroup_may_be_watched(rules, cgroup) || !bpf_map_lookup_elem(&cgroup_targets, &cgroup);
@@ -65,7 +67,6 @@ static __always_inline struct poll_state *bind_thread(struct task_struct *task,
 	if (st->counted && st->target.index == target.index && st->target.epoch == target.epoch)
 		return st;
 	forget_thread(st);
-	st->started = 0;
 	st->target = target;
 	shared = get_shard(&target, SHARED_SHARD);
 	if (shared) {
@@ -147,9 +148,12 @@ static __always_inline void on_exit(long ret)
 	st = state_of(current_task());
 	if (!st || !st->started)
 		return;
-	shard = st->generation != rules->generation && is_stale(&st->target)
-		    ? NULL
-		    : get_shard(&st->target, process_shard());
+	if (st->generation != rules->generation &&
+	    (is_stale(&st->target) || was_empty_since(&st->target, st->generation))) {
+		forget_thread(st);
+		return;
+	}
+	shard = get_shard(&st->target, process_shard());
 	if (!shard) {
 		st->started = 0;
 		return;
@@ -270,6 +274,9 @@ int poll_adopt(struct bpf_iter__task *ctx)
 	cgroup = cgroup_of(task);
 	if (surely_unwatched(rules, cgroup, FIELD(task, tgid)))
 		return 0;
+	st = state_of(task);
+	if (st && was_empty_since(&st->target, st->generation))
+		forget_thread(st);
 	regs = task_registers(task);
 	if (!is_interruptible(task) || !is_poll_call(BPF_CORE_READ(regs, SYSCALL_NUMBER)))
 		return 0;

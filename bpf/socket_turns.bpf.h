@@ -91,10 +91,7 @@ static __always_inline bool is_being_answered(const struct socket_state *st, con
 /* Its target was gone since: what happened to the socket meanwhile is not known. */
 static __always_inline bool is_out_of_date(const struct socket_state *st)
 {
-	u32 index = st->target.index;
-	struct target_settings *settings = bpf_map_lookup_elem(&target_settings, &index);
-
-	return settings && (s32)(st->generation - settings->since) < 0;
+	return was_empty_since(&st->target, st->generation);
 }
 
 static __always_inline void count_end(struct socket_state *st, struct sock *sk, bool handed_over)

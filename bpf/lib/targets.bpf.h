@@ -96,6 +96,17 @@ static __always_inline bool is_stale(const struct target_ref *target)
 	return !settings || settings->epoch != target->epoch;
 }
 
+/* The target has been without members since look-up maps of this generation: what was remembered then may
+ * have gone on unseen.
+ */
+static __always_inline bool was_empty_since(const struct target_ref *target, u32 generation)
+{
+	u32 index = target->index;
+	struct target_settings *settings = bpf_map_lookup_elem(&target_settings, &index);
+
+	return settings && (s32)(generation - settings->since) < 0;
+}
+
 /* Neither by cgroup nor by process: decides most events of a machine in two nanoseconds. */
 static __always_inline bool surely_unwatched(const struct target_rules *rules, u64 cgroup, u32 tgid)
 {

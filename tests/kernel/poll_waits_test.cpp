@@ -4,10 +4,14 @@
 
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <semaphore>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "config/load.h"
 #include "kernel/support/child.h"
 #include "kernel/support/polls.h"
 #include "kernel/support/running.h"
@@ -164,4 +168,65 @@ TEST_CASE("a thread that leaves for an unwatched cgroup while it waits is not wa
   CHECK(shared().wait_for([&] { return where.value("tacho_threads") == 0; }));
   child.tell();
   child.finish();
+}
+
+TEST_CASE("a wait that ended while nobody watched is none, and has no part in the next one") {
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  const std::filesystem::path file = std::filesystem::temp_directory_path() / (unique_name() + ".yaml");
+  const auto write = [&](const std::string& path) {
+    std::ofstream(file) << "targets: [{name: t, cgroup: \"" << path << "\"}]\nprobes: {socket: {enabled: false}}\n";
+  };
+  write(cgroup.path() + "*");
+  Running tacho(tacho::config::load_file(file).config, file);
+  const Labels target{{"target", "t"}};
+  const auto watch = [&](bool watched) {
+    write(watched ? cgroup.path() + "*" : "/nobody*");
+    REQUIRE(tacho.app().reload());
+    REQUIRE(tacho.wait_for([&] { return tacho.watches({{"cgroup", cgroup.path()}}) == watched; }));
+  };
+  Child child(cgroup.directory(), [](Line& parent) {
+    const Watchable first(false);
+    const Watchable second(false);
+    std::binary_semaphore goes_on(0);
+    std::binary_semaphore ended(0);
+    const std::jthread waiter([&] {
+      must(wait_on(first, -1) == 1, "first");
+      ended.release();
+      goes_on.acquire();
+      must(wait_on(second, -1) == 1, "second");
+      ended.release();
+    });
+    (void)parent.hear();
+    first.make_readable();
+    ended.acquire();
+    parent.tell();
+    (void)parent.hear();
+    goes_on.release();
+    (void)parent.hear();
+    second.make_readable();
+    ended.acquire();
+    parent.tell();
+    (void)parent.hear();
+  });
+  const auto waiters = [&] { return tacho.page().value("tacho_poll_waiters", target); };
+  REQUIRE(tacho.wait_for([&] { return waiters() == 1; }));
+  watch(false);
+  child.tell();
+  (void)child.hear();
+  watch(true);
+  CHECK(tacho.wait_for([&] { return waiters() == 0; }));
+  const Moment wait = timed([&] {
+    child.tell();
+    CHECK(tacho.wait_for([&] { return waiters() == 1; }));
+    child.tell();
+    (void)child.hear();
+  });
+  const Page page = tacho.page();
+  const Labels ready{{"target", "t"}, {"outcome", "ready"}};
+  CHECK(page.value("tacho_poll_duration_seconds_count", ready) == 1);
+  CHECK(page.value("tacho_poll_duration_seconds_sum", ready) <= between(wait, wait).most);
+  CHECK(page.value("tacho_poll_waiters", target) == 0);
+  child.tell();
+  child.finish();
+  std::filesystem::remove(file);
 }
