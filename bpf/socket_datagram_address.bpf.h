@@ -30,12 +30,17 @@ static __always_inline u64 mix(u64 a, u64 b)
 	return a ^ a >> 29;
 }
 
+static __always_inline bool is_ipv4(const u32 *words)
+{
+	return !words[0] && !words[1] && words[2] == bpf_htonl(0xffff);
+}
+
 /* Nobody's own: unspecified, broadcast, multicast. */
 static __always_inline bool is_of_many(const struct datagram_address *a)
 {
 	u8 first = (u8)a->words[0];
 
-	if (a->words[0] || a->words[1] || a->words[2] != bpf_htonl(0xffff))
+	if (!is_ipv4(a->words))
 		return first == 0xff || !(a->words[0] | a->words[1] | a->words[2] | a->words[3]);
 	first = (u8)a->words[3];
 	return !a->words[3] || first >= 224;
@@ -55,6 +60,16 @@ static __always_inline u64 hash_address(const struct datagram_address *a)
 static __always_inline u32 port_of_address(u64 hash)
 {
 	return hash & 0xffff;
+}
+
+/* Which the socket is bound to, as in struct datagram_address. */
+static __always_inline void read_own_address(u32 *words, const struct sock *sk)
+{
+	words[0] = words[1] = 0;
+	words[2] = bpf_htonl(0xffff);
+	words[3] = BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr);
+	if (BPF_CORE_READ(sk, __sk_common.skc_family) == AF_INET6)
+		BPF_CORE_READ_INTO((struct in6_addr *)words, sk, __sk_common.skc_v6_rcv_saddr);
 }
 
 static __always_inline void connected_address(struct datagram_address *address, struct sock *sk)

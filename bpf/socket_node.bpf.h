@@ -136,7 +136,7 @@ static __always_inline bool leaves_node_out(const struct target_ref *target)
 
 static __always_inline bool is_loopback(const u32 *address)
 {
-	if (!address[0] && !address[1] && address[2] == bpf_htonl(0xffff))
+	if (is_ipv4(address))
 		return (u8)address[3] == 127;
 	return !address[0] && !address[1] && !address[2] && address[3] == bpf_htonl(1);
 }
@@ -147,14 +147,12 @@ static __always_inline void read_ends(struct connection_ends *ends, const struct
 	u16 port = bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
 	u16 own_port = BPF_CORE_READ(sk, __sk_common.skc_num);
 
-	own[2] = peer[2] = bpf_htonl(0xffff);
-	if (BPF_CORE_READ(sk, __sk_common.skc_family) == AF_INET6) {
+	read_own_address(own, sk);
+	peer[2] = bpf_htonl(0xffff);
+	if (BPF_CORE_READ(sk, __sk_common.skc_family) == AF_INET6)
 		BPF_CORE_READ_INTO((struct in6_addr *)peer, sk, __sk_common.skc_v6_daddr);
-		BPF_CORE_READ_INTO((struct in6_addr *)own, sk, __sk_common.skc_v6_rcv_saddr);
-	} else {
+	else
 		peer[3] = BPF_CORE_READ(sk, __sk_common.skc_daddr);
-		own[3] = BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr);
-	}
 	ends->client_port = server ? port : own_port;
 	ends->server_port = server ? own_port : port;
 	if (is_loopback(peer))

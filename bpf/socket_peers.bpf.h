@@ -67,7 +67,7 @@ static __always_inline void name_address(struct peer_address *peer, const struct
 	if (name) {
 		__builtin_memcpy(peer->address, name, sizeof(*name));
 		peer->family = TACHO_PEER_NAMED;
-	} else if (!words[0] && !words[1] && words[2] == bpf_htonl(0xffff)) {
+	} else if (is_ipv4(words)) {
 		__builtin_memcpy(peer->address, &words[3], sizeof(words[3]));
 		peer->family = AF_INET;
 	} else {

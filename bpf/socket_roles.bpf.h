@@ -72,6 +72,23 @@ static __always_inline void serve_port(struct sock *sk)
 }
 
 /*
+ * Would the server receive what comes to the other socket's address, if that were not there? One port is held
+ * by many: an IPv6 socket does not keep clients of IPv4 from it, nor one address those of another.
+ */
+static __always_inline bool covers_address_of(const struct sock *server, const struct sock *sk)
+{
+	u32 theirs[4], ours[4];
+
+	read_own_address(theirs, server);
+	read_own_address(ours, sk);
+	if (!theirs[3] && is_ipv4(theirs))
+		return is_ipv4(ours);
+	if (!(theirs[0] | theirs[1] | theirs[2] | theirs[3]))
+		return !is_ipv4(ours) || !BPF_CORE_READ_BITFIELD_PROBED(server, __sk_common.skc_ipv6only);
+	return theirs[0] == ours[0] && theirs[1] == ours[1] && theirs[2] == ours[2] && theirs[3] == ours[3];
+}
+
+/*
  * No hook tells that a datagram socket was closed, but it has lost its port then (udp_lib_unhash). The memory
  * of one is only used for others of its kind (SLAB_TYPESAFE_BY_RCU).
  */
@@ -82,7 +99,7 @@ static __always_inline bool serves_beside(struct sock *sk)
 	struct sock *server = address ? (struct sock *)*address : NULL;
 
 	return server && BPF_CORE_READ(server, __sk_common.skc_num) == key.port &&
-	       !BPF_CORE_READ(server, __sk_common.skc_dport);
+	       !BPF_CORE_READ(server, __sk_common.skc_dport) && covers_address_of(server, sk);
 }
 
 /*

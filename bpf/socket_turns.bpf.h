@@ -130,11 +130,16 @@ static __always_inline void connection_ended(struct socket_state *st, struct soc
 	count_end(st, sk, false);
 }
 
-/* After its end a connection can still be read from, what then comes gets no reply. */
+/*
+ * After its end a connection can still be read from, what then comes gets no reply. A unix socket that has
+ * said goodbye stays connected.
+ */
 static __always_inline bool can_answer(struct sock *sk)
 {
 	u8 state = FIELD(sk, __sk_common.skc_state);
 
+	if (FIELD(sk, sk_shutdown) & SEND_SHUTDOWN)
+		return false;
 	return state == TCP_ESTABLISHED || state == TCP_CLOSE_WAIT || state == TCP_SYN_RECV;
 }
 

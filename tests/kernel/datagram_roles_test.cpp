@@ -1,12 +1,14 @@
 // Which datagram sockets serve and which ask, whatever comes first.
 
 #include <arpa/inet.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <array>
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -110,6 +112,32 @@ sockaddr_in receive_from(const UniqueFd& socket) {
 void answer(const UniqueFd& socket) {
   const sockaddr_in from = receive_from(socket);
   send_to(socket, ntohs(from.sin_port));
+}
+
+/// Of IPv6 alone if it is an IPv6 address. @param action bind(2) or connect(2)
+UniqueFd socket_by(int (*action)(int, const sockaddr*, socklen_t), const char* address, std::uint16_t port) {
+  addrinfo wanted{};
+  wanted.ai_flags = AI_NUMERICHOST;
+  wanted.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  must(::getaddrinfo(address, std::to_string(port).c_str(), &wanted, &found) == 0, "getaddrinfo");
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
+  UniqueFd socket(::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  must(found->ai_family == AF_INET || ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) == 0,
+       "IPV6_V6ONLY");
+  must(action(socket.get(), found->ai_addr, found->ai_addrlen) == 0, address);
+  return socket;
+}
+
+/// Whatever its family.
+void answer_whoever(const UniqueFd& socket) {
+  std::array<char, kBytes> data{};
+  sockaddr_storage from{};
+  socklen_t length = sizeof(from);
+  auto* const address = reinterpret_cast<sockaddr*>(&from);
+  must(::recvfrom(socket.get(), data.data(), data.size(), 0, address, &length) == kBytes, "recvfrom");
+  must(::sendto(socket.get(), data.data(), data.size(), 0, address, length) == kBytes, "sendto");
 }
 
 /// A child with one datagram socket. A word is what it does next, times 65536, plus a port.
@@ -277,6 +305,41 @@ TEST_CASE("sockets that a server connects to its clients serve, whoever has read
   CHECK(shared().page().count("tacho_dependency_calls_total", {{"cgroup", where.path()}}) == 0);
   server.tell();
   server.finish();
+}
+
+TEST_CASE("a client whose port is that of a server at another address calls") {
+  // Where the server is bound, and whether the kernel would give its port to clients of 127.0.0.1, too.
+  const char* const server_at = GENERATE("127.0.0.2", "::1", "::");
+  CAPTURE(server_at);
+  const Watched where;
+  const UniqueFd upstream = bound_socket(0);
+  Child both(where.directory(), [server_at, peer = port_of(upstream)](Line& parent) {
+    const UniqueFd server = socket_by(::bind, server_at, 0);
+    const std::uint16_t port = port_of(server);
+    parent.tell(port);
+    // Now it is known to serve.
+    answer_whoever(server);
+    const UniqueFd client = socket_by(::bind, "127.0.0.1", port);
+    connect_to(client, peer);
+    for (int i = 0; i < kRequests; ++i) {
+      send_once(client, kBytes);
+      receive_once(client, kBytes);
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const auto port = static_cast<std::uint16_t>(both.hear());
+  const UniqueFd asker = socket_by(::connect, server_at, port);
+  send_once(asker, kBytes);
+  receive_once(asker, kBytes);
+  for (int i = 0; i < kRequests; ++i) {
+    answer(upstream);
+  }
+  (void)both.hear();
+  CHECK(where.value("tacho_requests_total") == 1);
+  CHECK(where.value("tacho_dependency_calls_total", {{"peer", peer_at(port_of(upstream))}}) == kRequests);
+  both.tell();
+  both.finish();
 }
 
 TEST_CASE("a server that receives and sends many datagrams a call serves and calls each peer") {
