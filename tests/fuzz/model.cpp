@@ -198,7 +198,10 @@ void Model::read(Connection& c, bool by_server, const Step& step, const Report& 
     }
   }
   if (by_server) {
-    read_by_server(c, taken, report);
+    // A thread may have waited in the call for long.
+    Report come = report;
+    come.when.earliest = std::max(come.when.earliest, taken.front().when.earliest);
+    read_by_server(c, taken, come);
   } else if (c.torn_call) {
     Expected& expected = numbers(self);
     expected[kCalls] += Span{.least = 0, .most = 1};
