@@ -5,14 +5,15 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include <array>
 #include <cerrno>
+#include <vector>
 
 namespace tacho::kernel_test {
 namespace {
 
 constexpr std::size_t kLargest = 1 << 20;
-std::array<char, kLargest> buffer{};
+// A thread's own: what one receives is not what another sends.
+thread_local std::vector<char> buffer(kLargest);
 
 void send_at_once(const UniqueFd& socket) {
   const int on = 1;
