@@ -159,17 +159,29 @@ Result<void> ObjectSetup::reuse_map(std::string_view map, int descriptor) {
   return error != 0 ? Result<void>(fail_errno("cannot share map " + std::string(map), -error)) : Result<void>();
 }
 
-BpfObject::Try BpfObject::try_load(const ObjectSource& source, AttachPlan& plan, const LoadOptions& options,
-                                   const Setup& setup, Error& error) {
+Result<void> ObjectSetup::reuse_maps(bpf_object* other) {
+  bpf_map* map = nullptr;
+  bpf_object__for_each_map(map, other) {
+    if (bpf_map__is_internal(map)) {
+      continue;
+    }
+    if (auto done = reuse_map(bpf_map__name(map), bpf_map__fd(map)); !done) {
+      return done;
+    }
+  }
+  return {};
+}
+
+BpfObject::Try BpfObject::try_load(AttachPlan& plan, const LoadOptions& options, const Setup& setup, Error& error) {
   links_.clear();
   return_probes_.clear();
-  const std::string object_name(source.name);
+  const std::string object_name(source_.name);
   bpf_object_open_opts open_options{};
   open_options.sz = sizeof(open_options);
   open_options.object_name = object_name.c_str();
   open_options.btf_custom_path = options.btf_path.empty() ? nullptr : options.btf_path.c_str();
   const BpfLogCapture log;
-  object_.reset(bpf_object__open_mem(source.bytes.data(), source.bytes.size(), &open_options));
+  object_.reset(bpf_object__open_mem(source_.bytes.data(), source_.bytes.size(), &open_options));
   if (!object_) {
     error = Error::from_errno("cannot open BPF object " + object_name, errno);
     return Try::failed;
@@ -185,9 +197,9 @@ BpfObject::Try BpfObject::try_load(const ObjectSource& source, AttachPlan& plan,
     bpf_program__set_autoload(program, plan.uses(bpf_program__name(program)));
     bpf_program__set_log_level(program, options.attach ? 0 : kLogStatistics);
   }
-  const bool preemptible = std::ranges::any_of(
+  preemptible_ = std::ranges::any_of(
       plan.programs(), [this](std::string_view name) { return is_preemptible(find_program(object_.get(), name)); });
-  ObjectSetup object_setup(object_.get(), preemptible);
+  ObjectSetup object_setup(object_.get(), preemptible_);
   if (!kernel_has_types()) {
     // Only the basic variants have it.
     if (auto set = object_setup.set_constant("kernel_types", std::uint32_t{0}); !set) {
@@ -253,12 +265,12 @@ bool BpfObject::try_attach(AttachPlan& plan) {
 Result<std::unique_ptr<BpfObject>> BpfObject::load(const ObjectSource& source, std::span<const Hook> hooks,
                                                    const LoadOptions& options, const Setup& setup) {
   std::unique_ptr<BpfObject> object(new BpfObject);
-  object->name_ = source.name;
+  object->source_ = source;
   AttachPlan plan(hooks, options.forced_method);
   // Every failed try takes one alternative out of the plan, so this ends.
   while (!plan.programs().empty()) {
     Error error;
-    const Try tried = object->try_load(source, plan, options, setup, error);
+    const Try tried = object->try_load(plan, options, setup, error);
     if (tried == Try::failed) {
       return std::unexpected(error);
     }
@@ -271,11 +283,31 @@ Result<std::unique_ptr<BpfObject>> BpfObject::load(const ObjectSource& source, s
   for (const HookState& state : plan.states()) {
     reasons += (reasons.empty() ? "" : "; ") + std::string(state.hook) + ": " + state.error;
   }
-  return fail("no hook of " + object->name_ + " can be attached: " + reasons, EPERM);
+  return fail("no hook of " + std::string(source.name) + " can be attached: " + reasons, EPERM);
+}
+
+Result<void> BpfObject::load_beside(std::span<const Hook> hooks, const LoadOptions& options, const Setup& setup) {
+  auto loaded = load(source_, hooks, options, [&](ObjectSetup& other) -> Result<void> {
+    auto done = setup(other);
+    return done ? other.reuse_maps(object_.get()) : done;
+  });
+  if (!loaded) {
+    return std::unexpected(loaded.error());
+  }
+  if (options.attach && (*loaded)->links_.empty()) {
+    return fail("the kernel refuses every one of them", EPERM);
+  }
+  beside_ = std::move(*loaded);
+  return {};
 }
 
 bool BpfObject::attached(std::string_view hook) const {
-  return std::ranges::any_of(hooks_, [hook](const HookState& s) { return s.hook == hook && s.attached(); });
+  return method(hook) != "none";
+}
+
+std::string_view BpfObject::method(std::string_view hook) const {
+  const auto found = std::ranges::find(hooks_, hook, &HookState::hook);
+  return found != hooks_.end() ? found->method : "none";
 }
 
 int BpfObject::map(std::string_view map_name) const {

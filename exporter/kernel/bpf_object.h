@@ -44,6 +44,8 @@ class ObjectSetup {
   Result<void> set_inner_array(std::string_view map, std::size_t value_size, std::uint32_t entries);
   /// Uses another object's map of the same name and shape instead of an own one.
   Result<void> reuse_map(std::string_view map, int descriptor);
+  /// The same for every map of another object of the same source, but for what holds its constants.
+  Result<void> reuse_maps(bpf_object* other);
 
  private:
   Result<bpf_map*> find(std::string_view map);
@@ -74,13 +76,21 @@ class BpfObject {
   static Result<std::unique_ptr<BpfObject>> load(const ObjectSource& source, std::span<const Hook> hooks,
                                                  const LoadOptions& options, const Setup& setup);
 
-  [[nodiscard]] std::string_view name() const { return name_; }
+  /// Loads more programs of the object's source beside it, with constants of their own and the maps of this one: those
+  /// that may be interrupted, so that the others need not take care. On an error there are none.
+  Result<void> load_beside(std::span<const Hook> hooks, const LoadOptions& options, const Setup& setup);
+
+  [[nodiscard]] std::string_view name() const { return source_.name; }
+  /// Whether one of its programs may be interrupted by another one on its CPU.
+  [[nodiscard]] bool preemptible() const { return preemptible_; }
   [[nodiscard]] const std::vector<HookState>& hooks() const { return hooks_; }
   /// Instructions that the verifier processed, by program; only if it was asked (LoadOptions::attach is false).
   [[nodiscard]] const std::map<std::string, std::uint32_t, std::less<>>& verified() const { return verified_; }
   /// Adds a line about something that is no hook of its own, such as where state is kept.
   void note(HookState state) { hooks_.push_back(std::move(state)); }
   [[nodiscard]] bool attached(std::string_view hook) const;
+  /// Of the alternative that a hook is attached by; "none" if there is none.
+  [[nodiscard]] std::string_view method(std::string_view hook) const;
   /// How often the kernel was asked to take the object: once, unless a program turned out not to load or attach.
   [[nodiscard]] unsigned tries() const { return tries_; }
   /// Descriptor of a map of the object; −1 if there is none.
@@ -88,6 +98,8 @@ class BpfObject {
   /// A loaded program, or nullptr.
   [[nodiscard]] const bpf_program* program(std::string_view program_name) const;
   [[nodiscard]] bpf_object* get() const { return object_.get(); }
+  /// What load_beside() has loaded, or nullptr.
+  [[nodiscard]] const BpfObject* beside() const { return beside_.get(); }
 
  private:
   struct ObjectDeleter {
@@ -99,18 +111,19 @@ class BpfObject {
   BpfObject() = default;
   enum class Try : std::uint8_t { loaded, other_plan, failed };
   /// One try with what is possible of the plan. On failure the culprit is rejected in the plan, if it is known.
-  Try try_load(const ObjectSource& source, AttachPlan& plan, const LoadOptions& options, const Setup& setup,
-               Error& error);
+  Try try_load(AttachPlan& plan, const LoadOptions& options, const Setup& setup, Error& error);
   bool try_attach(AttachPlan& plan);
   Result<void> attach(const bpf_program* program);
 
-  std::string name_;
+  ObjectSource source_;
   std::unique_ptr<bpf_object, ObjectDeleter> object_;
   std::vector<std::unique_ptr<bpf_link, LinkDeleter>> links_;
   std::vector<ReturnProbe> return_probes_;
   std::vector<HookState> hooks_;
   unsigned tries_ = 0;
+  bool preemptible_ = false;
   std::map<std::string, std::uint32_t, std::less<>> verified_;
+  std::unique_ptr<BpfObject> beside_;
 };
 
 }  // namespace tacho::kernel

@@ -2,6 +2,8 @@
 
 #include <bpf/bpf.h>
 
+#include <algorithm>
+#include <iterator>
 #include <numeric>
 
 #include "kernel/features.h"
@@ -23,6 +25,9 @@ std::vector<ProgramStatistics> program_statistics(const BpfObject& object) {
     const auto asked = object.verified().find(name);
     all.push_back({name, info.run_cnt, info.run_time_ns, info.recursion_misses,
                    asked != object.verified().end() ? asked->second : info.verified_insns});
+  }
+  if (object.beside() != nullptr) {
+    std::ranges::move(program_statistics(*object.beside()), std::back_inserter(all));
   }
   return all;
 }

@@ -20,21 +20,17 @@ std::string_view method_name(config::Attach attach) {
   }
 }
 
-Result<void> set_up_blocks(kernel::ObjectSetup& setup, std::string_view map, std::size_t shard_size,
-                           const Environment& environment) {
-  if (auto done = setup.set_max_entries(map, static_cast<std::uint32_t>(environment.indices)); !done) {
-    return done;
-  }
-  return setup.set_inner_array(map, shard_size, environment.shards.shards());
+namespace {
+
+kernel::LoadOptions options_of(const config::ProbeSwitch& probe, const Environment& environment) {
+  return {.forced_method = std::string(method_name(probe.attach)),
+          .btf_path = environment.btf_path,
+          .attach = environment.attach};
 }
 
-Result<std::unique_ptr<kernel::BpfObject>> load_object(std::span<const kernel::Variant> variants,
-                                                       const config::ProbeSwitch& probe, const Environment& environment,
-                                                       const kernel::BpfObject::Setup& own) {
-  const kernel::LoadOptions options{.forced_method = std::string(method_name(probe.attach)),
-                                    .btf_path = environment.btf_path,
-                                    .attach = environment.attach};
-  return kernel::load_best(variants, options, [&](kernel::ObjectSetup& setup) -> Result<void> {
+/// What all probes' objects share, and the object's own.
+kernel::BpfObject::Setup whole_setup(const Environment& environment, const kernel::BpfObject::Setup& own) {
+  return [&environment, &own](kernel::ObjectSetup& setup) -> Result<void> {
     for (const char* map : {"target_rules", "target_settings", "cgroup_targets", "process_targets"}) {
       if (auto done = setup.reuse_map(map, environment.targets->map(map)); !done) {
         return done;
@@ -47,7 +43,29 @@ Result<std::unique_ptr<kernel::BpfObject>> load_object(std::span<const kernel::V
       return done;
     }
     return own(setup);
-  });
+  };
+}
+
+}  // namespace
+
+Result<void> set_up_blocks(kernel::ObjectSetup& setup, std::string_view map, std::size_t shard_size,
+                           const Environment& environment) {
+  if (auto done = setup.set_max_entries(map, static_cast<std::uint32_t>(environment.indices)); !done) {
+    return done;
+  }
+  return setup.set_inner_array(map, shard_size, environment.shards.shards());
+}
+
+Result<std::unique_ptr<kernel::BpfObject>> load_object(std::span<const kernel::Variant> variants,
+                                                       const config::ProbeSwitch& probe, const Environment& environment,
+                                                       const kernel::BpfObject::Setup& own) {
+  return kernel::load_best(variants, options_of(probe, environment), whole_setup(environment, own));
+}
+
+Result<void> load_beside(kernel::BpfObject& object, std::span<const kernel::Hook> hooks,
+                         const config::ProbeSwitch& probe, const Environment& environment,
+                         const kernel::BpfObject::Setup& own) {
+  return object.load_beside(hooks, options_of(probe, environment), whole_setup(environment, own));
 }
 
 }  // namespace tacho::probes

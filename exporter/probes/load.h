@@ -14,6 +14,11 @@ Result<std::unique_ptr<kernel::BpfObject>> load_object(std::span<const kernel::V
                                                        const config::ProbeSwitch& probe, const Environment& environment,
                                                        const kernel::BpfObject::Setup& own);
 
+/// Loads more programs of it beside, see BpfObject::load_beside().
+Result<void> load_beside(kernel::BpfObject& object, std::span<const kernel::Hook> hooks,
+                         const config::ProbeSwitch& probe, const Environment& environment,
+                         const kernel::BpfObject::Setup& own);
+
 /// Sizes an array of blocks: one per target index, one element per shard.
 Result<void> set_up_blocks(kernel::ObjectSetup& setup, std::string_view map, std::size_t shard_size,
                            const Environment& environment);

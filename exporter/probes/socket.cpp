@@ -302,33 +302,38 @@ Result<std::unique_ptr<Probe>> load_socket_probe(const config::Config& config, c
   const std::array variants{
       kernel::Variant{"socket_storage", kernel::source_of("socket", socket_bpf__elf_bytes), socket_hooks()},
       kernel::Variant{"hash", kernel::source_of("socket", socket_basic_bpf__elf_bytes), socket_basic_hooks()}};
-  auto object = load_object(
-      variants, config.probes.socket, environment, [&environment, &names](kernel::ObjectSetup& setup) -> Result<void> {
-        if (auto done = setup.set_constant("preemptible_tracepoints",
-                                           static_cast<std::uint32_t>(kernel::has_preemptible_tracepoints()));
-            !done) {
-          return done;
-        }
-        if (auto done = setup.set_constant("jiffy_ns", nanoseconds_of_a_jiffy()); !done) {
-          return done;
-        }
-        if (auto done = setup.set_constant("receives_tell_time", receives_tell_time()); !done) {
-          return done;
-        }
-        const auto indices = static_cast<std::uint32_t>(environment.indices);
-        if (auto done = setup.set_max_entries("socket_chains", indices); !done) {
-          return done;
-        }
-        if (auto done = set_up_dependencies(setup, environment); !done) {
-          return done;
-        }
-        if (auto done = names.set_up(setup); !done) {
-          return done;
-        }
-        return set_up_blocks(setup, "socket_blocks", sizeof(socket_shard), environment);
-      });
+  const kernel::BpfObject::Setup set_up = [&environment, &names](kernel::ObjectSetup& setup) -> Result<void> {
+    if (auto done = setup.set_constant("preemptible_tracepoints",
+                                       static_cast<std::uint32_t>(kernel::has_preemptible_tracepoints()));
+        !done) {
+      return done;
+    }
+    if (auto done = setup.set_constant("jiffy_ns", nanoseconds_of_a_jiffy()); !done) {
+      return done;
+    }
+    if (auto done = setup.set_constant("receives_tell_time", receives_tell_time()); !done) {
+      return done;
+    }
+    const auto indices = static_cast<std::uint32_t>(environment.indices);
+    if (auto done = setup.set_max_entries("socket_chains", indices); !done) {
+      return done;
+    }
+    if (auto done = set_up_dependencies(setup, environment); !done) {
+      return done;
+    }
+    if (auto done = names.set_up(setup); !done) {
+      return done;
+    }
+    return set_up_blocks(setup, "socket_blocks", sizeof(socket_shard), environment);
+  };
+  auto object = load_object(variants, config.probes.socket, environment, set_up);
   if (!object) {
     return std::unexpected(object.error());
+  }
+  if ((*object)->method("receive") == "tp_btf") {
+    if (auto done = load_beside(**object, splice_hooks(), config.probes.socket, environment, set_up); !done) {
+      spdlog::debug("receives by splice are not seen: {}", done.error().message);
+    }
   }
   auto chains = kernel::MappedArray::open((*object)->map("socket_chains"), sizeof(socket_chains), environment.indices,
                                           kernel::MappedArray::Access::read_write);

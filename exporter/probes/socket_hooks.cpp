@@ -38,7 +38,7 @@ constexpr std::array<Names, 5> kFexitReceiveMoreOld{"socket_fexit_unix_dgram_rec
                                                     "socket_fexit_unix_stream_recvmsg", "socket_fexit_tcp_splice_read",
                                                     "socket_fexit_unix_stream_splice_read"};
 constexpr auto kFexitReceiveMore = std::span(kFexitReceiveMoreOld).subspan(1);
-/// Receives that the tracepoint does not see.
+/// Receives that the tracepoint does not see. They may be interrupted, which it may not.
 constexpr std::array<Names, 2> kSplice{"socket_fexit_tcp_splice_read", "socket_fexit_unix_stream_splice_read"};
 constexpr std::array<Names, 1> kFentryDataReady{"socket_fentry_data_ready"};
 constexpr std::array<Names, 1> kFentryClone{"socket_fentry_clone"};
@@ -68,7 +68,7 @@ constexpr std::array<Names, 1> kKprobeGone{"socket_kprobe_inet_gone"};
 constexpr std::array<Names, 1> kKprobeGoneMore{"socket_kprobe_unix_gone"};
 
 constexpr Alternative kTpSend{"tp_btf", kSend};
-constexpr Alternative kTpReceive{"tp_btf", kReceive, kSplice};
+constexpr Alternative kTpReceive{"tp_btf", kReceive};
 constexpr Alternative kTpDataReady{"tp_btf", kDataReady};
 constexpr Alternative kFunctionSend{"fentry", kFexitSend, kFexitSendMore};
 constexpr Alternative kFunctionReceive{"fentry", kFexitReceive, kFexitReceiveMore};
@@ -103,9 +103,11 @@ constexpr std::array kBasicHooks{Hook{"socket_gone", kGoneWays},        Hook{"cl
                                  Hook{"receive", kBasicReceiveWays},    Hook{"send", kBasicSendWays},
                                  Hook{"older_sockets", kOlderWays},     Hook{"sweep", kBasicSweepWays}};
 
+constexpr std::array kSpliceWays{Alternative{"fentry", {}, kSplice}};
+constexpr std::array kSpliceHooks{Hook{"splice", kSpliceWays}};
+
 constexpr std::array kSendAgainWays{Alternative{"tp_btf", kSendAgain}, kFunctionSend};
-constexpr std::array kReceiveAgainWays{Alternative{"tp_btf", kReceiveAgain, kSplice}, kFunctionReceive,
-                                       kFunctionReceiveOld};
+constexpr std::array kReceiveAgainWays{Alternative{"tp_btf", kReceiveAgain}, kFunctionReceive, kFunctionReceiveOld};
 constexpr std::array kDataReadyAgainWays{Alternative{"tp_btf", kDataReadyAgain}, kFunctionDataReady};
 constexpr std::array kStateAgainWays{Alternative{"tp_btf", kStateAgain}};
 constexpr std::array kPreemptibleHooks{Hook{"state_change", kStateAgainWays}, Hook{"data_ready", kDataReadyAgainWays},
@@ -120,6 +122,10 @@ std::span<const kernel::Hook> socket_hooks() {
 
 std::span<const kernel::Hook> socket_basic_hooks() {
   return kBasicHooks;
+}
+
+std::span<const kernel::Hook> splice_hooks() {
+  return kSpliceHooks;
 }
 
 }  // namespace tacho::probes

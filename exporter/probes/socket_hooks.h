@@ -12,4 +12,7 @@ std::span<const kernel::Hook> socket_hooks();
 /// The same with state in a hash (TACHO_BASIC): kprobes can use it, and the ends of sockets must be seen.
 std::span<const kernel::Hook> socket_basic_hooks();
 
+/// Receives that the tracepoint of either does not see.
+std::span<const kernel::Hook> splice_hooks();
+
 }  // namespace tacho::probes
