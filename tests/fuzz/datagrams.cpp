@@ -20,7 +20,7 @@ bool is_one_of(How how, const auto& list) {
 /// (net.core.rmem_default, 208 KiB), where a datagram takes up to twice its length and a head: what finds none is lost
 /// without a word.
 bool has_room(const auto& waiting, std::int64_t bytes) {
-  constexpr std::int64_t kRoom = 208 * 1024;
+  constexpr std::int64_t kRoom = 208 * std::int64_t{1024};
   constexpr std::int64_t kHead = 1280;
   for (const auto& datagram : waiting) {
     bytes += datagram.bytes;
