@@ -11,149 +11,9 @@
 
 #include "socket_binding.bpf.h"
 #include "socket_datagram_answers.bpf.h"
-#include "socket_datagram_ring.bpf.h"
-#include "socket_peers.bpf.h"
-
-static __always_inline bool is_called(struct socket_state *st, u64 source)
-{
-	struct datagram_peer *peer = source ? find_datagram_peer(peer_id(st, source)) : NULL;
-
-	return peer && peer->role == PEER_CALLED;
-}
-
-/*
- * Without a ring: datagrams of whose arrival hooks have told, and that are not received, before one that has
- * come now. Hooks that were kept from us are made up for. A read may be under way on another CPU: it is
- * missing from both or, as `read` is looked at first, from the sum.
- */
-static __always_inline u32 unread_before(struct sock *sk, struct socket_state *st)
-{
-	u32 come = *(volatile u32 *)&st->read;
-
-	come += surely_waiting(sk) - 1;
-	if ((s32)(come - st->told) > 0)
-		st->told = come;
-	come = st->told - st->read;
-	return (s32)come > 0 ? come : 0;
-}
-
-/* Without a ring: who has sent what was just received. The hook of its arrival may be late, on another CPU.
- */
-static __always_inline u64 source_of_read(struct sock *sk, struct socket_state *st)
-{
-	if ((s32)(st->told - st->read++) > 0 || !is_udp(sk))
-		return st->source;
-	doubt(st);
-	return ADDRESS_UNKNOWN;
-}
-
-/* NULL: all have been received. */
-static __always_inline struct sk_buff *newest_datagram(struct sock *sk)
-{
-	struct sk_buff *last = NULL;
-
-	if (FIELD(sk, sk_receive_queue.qlen))
-		last = BPF_CORE_READ(sk, sk_receive_queue.prev);
-	else if (is_udp(sk) && BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen))
-		last = BPF_CORE_READ((struct udp_sock *)sk, reader_queue.prev);
-	/* An empty queue's neighbours are itself. */
-	if ((void *)last == (void *)&sk->sk_receive_queue ||
-	    (is_udp(sk) && (void *)last == (void *)&((struct udp_sock *)sk)->reader_queue))
-		return NULL;
-	return last;
-}
-
-static __always_inline bool is_still_queued(struct sock *sk, struct sk_buff *skb)
-{
-	struct sk_buff *last = newest_datagram(sk);
-
-	return last == skb || (last && BPF_CORE_READ(skb, next, prev) == skb);
-}
-
-static __always_inline void datagram_arrived(struct sock *sk, struct socket_state *st, u64 now)
-{
-	struct arrival arrival = {.source = ADDRESS_SOLE, .count = 1};
-	struct datagram_ring *ring = find_ring(st);
-	struct sk_buff *last = newest_datagram(sk);
-
-	if (!last)
-		goto late;
-	if (is_udp(sk)) {
-		read_arrival(&arrival, last);
-		/* If it has been received while we looked, what we saw may be something else's. */
-		if (!is_still_queued(sk, last))
-			goto late;
-		if (arrival.quic)
-			st->many = true;
-		if (st->role == TACHO_ROLE_DATAGRAM_SERVER)
-			arrival.source = ADDRESS_SOLE;
-	}
-	if (!ring) {
-		u32 older = unread_before(sk, st);
-
-		/* A socket that only calls needs none. */
-		if (is_called(st, arrival.source) && (!older || st->source == arrival.source)) {
-			/* In this order: a read on another CPU takes it for the source of what is told. */
-			st->source = arrival.source;
-			__sync_fetch_and_add(&st->told, 1);
-			return;
-		}
-		ring = make_ring(st, st->source, older, now);
-		if (!ring)
-			return;
-	}
-	ring_arrived(ring, &arrival, now);
-	return;
-late:
-	/* Not told: the hook of its read may still be to come, and would take what came before for its
-	 * sender. */
-	if (!ring)
-		st->arrival = 0;
-}
-
-/* Calls to one peer that are under way. */
-struct open_calls {
-	u32 *open;
-	u32 *run;    /* begun since the last answer */
-	u64 *called; /* when the last one began */
-	u32 slot;    /* of the dependency */
-};
-
-/* Answers have come: to calls, or unasked from someone who was called. */
-static __always_inline void call_answered(const struct target_ref *target, struct socket_shard *shard,
-					  const struct open_calls *calls, u32 count, u64 back)
-{
-	struct dependency *dependency = get_dependency(target, calls->slot);
-	u32 run = *calls->run;
-
-	count = take_from(calls->open, count);
-	if (!dependency || !count)
-		return;
-	*calls->run = 0;
-	if (run > 1)
-		add(&shard->calls_overlapped, run - 1);
-	observe_times_atomic(&dependency->duration, elapsed(*calls->called, back), count);
-}
-
-/* What was not answered in time never will be. */
-static __always_inline void call_begun(const struct open_calls *calls, u32 count, u64 now)
-{
-	if (now - *calls->called > DATAGRAM_PATIENCE_NS)
-		*calls->open = *calls->run = 0;
-	*calls->called = now;
-	*calls->run += count;
-	__sync_fetch_and_add(calls->open, count);
-}
-
-static __always_inline struct open_calls calls_to(struct datagram_peer *peer)
-{
-	return (struct open_calls){&peer->open, &peer->run, &peer->seen, peer->first};
-}
-
-static __always_inline struct open_calls calls_of(struct socket_state *st)
-{
-	return (struct open_calls){&st->calls_open, &st->calls_run, &st->last_send, st->peer};
-}
+#include "socket_datagram_arrival.bpf.h"
+#include "socket_datagram_guess.bpf.h"
+#include "socket_datagram_sender.bpf.h"
 
 /* The socket serves for the first time. @return whether its target names the port */
 static __always_inline bool begin_to_serve(struct sock *sk, struct socket_state *st)
@@ -182,16 +42,6 @@ static __always_inline void retarget(struct datagram_ring *ring, const struct so
 	ring->anonymous = ring->buried[0] = ring->buried[1] = 0;
 }
 
-/*
- * A peer has sent something without having been called. Of a socket that is older than we are, one that has a
- * port from the kernel and hears from a fixed one has called.
- */
-static __always_inline bool has_called_before(struct sock *sk, const struct socket_state *st, u64 source)
-{
-	return st->older && FIELD(sk, __sk_common.skc_num) >= FIRST_EPHEMERAL_PORT &&
-	       port_of_address(source) < FIRST_EPHEMERAL_PORT;
-}
-
 /* The other way round; or a client of a server's has got a socket of its own (DTLS). */
 static __always_inline bool has_served_before(struct sock *sk, const struct socket_state *st, u64 destination)
 {
@@ -201,48 +51,13 @@ static __always_inline bool has_served_before(struct sock *sk, const struct sock
 	       port_of_address(destination) >= FIRST_EPHEMERAL_PORT;
 }
 
-/* Where calls to everybody (broadcast, multicast) are: whoever answers was called. */
-static __always_inline struct datagram_peer *called_with_all(struct socket_state *st, u64 now)
-{
-	struct datagram_peer *all = st->has_called ? find_datagram_peer(peer_id(st, ADDRESS_SOLE)) : NULL;
-
-	return all && all->role == PEER_CALLED && now - all->seen < DATAGRAM_PATIENCE_NS ? all : NULL;
-}
-
-/* Who has sent what was just received; NULL: not known. */
-static __always_inline struct datagram_peer *sender(struct sock *sk, struct socket_state *st, u64 source,
-						    u64 now)
-{
-	struct datagram_peer *peer;
-	u64 id;
-
-	if (source == ADDRESS_UNKNOWN) {
-		peer = called_with_all(st, now);
-		if (peer || !st->has_called)
-			return peer;
-		/* It was read before its arrival was told: an answer, where one is awaited. */
-		peer = find_datagram_peer(peer_id(st, st->called));
-		return peer && peer->role == PEER_CALLED && peer->open ? peer : NULL;
-	}
-	id = peer_id(st, source);
-	peer = find_datagram_peer(id);
-	if (peer)
-		return peer;
-	peer = st->role == TACHO_ROLE_DATAGRAM ? called_with_all(st, now) : NULL;
-	if (peer)
-		return peer;
-	return add_datagram_peer(id, has_called_before(sk, st, source) ? PEER_CALLED : PEER_SERVED, now);
-}
-
 static __always_inline void request_received(struct datagram_ring *ring, struct datagram_slot *slot,
 					     struct datagram_peer *peer, u32 count, u64 arrival, u64 now)
 {
 	u64 wait = elapsed(arrival, now) >> READ_SHIFT;
 
 	if (peer) {
-		if (!fetch_add_u32(&peer->open, count))
-			peer->first = ring->newest;
-		peer->seen = now;
+		peer_asks(ring, peer, count, now);
 	} else {
 		__sync_fetch_and_add(&ring->anonymous, count);
 	}
@@ -271,6 +86,11 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 		calls = calls_of(st);
 		call_answered(&st->target, shard, &calls, 1, arrival);
 		return;
+	}
+	if (ring && ring->sender_at) {
+		if (ring->anonymous)
+			name_sender(sk, st, shard, ADDRESS_UNKNOWN, now);
+		ring->sender_at = 0;
 	}
 	if (st->role != TACHO_ROLE_DATAGRAM_SERVER)
 		source = ring ? ADDRESS_UNKNOWN : source_of_read(sk, st);
@@ -326,6 +146,9 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 	retarget(ring, st);
 	ring->slotless = slotless;
 	request_received(ring, slot, peer, count, arrival, now);
+	ring->is_named = false;
+	if (is_udp(sk) && (!peer || st->doubts))
+		note_sender(ring);
 	add(&shard->opened, count);
 	observe_times(&shard->queue, elapsed(arrival, now), count);
 }
@@ -457,12 +280,26 @@ static __always_inline void datagram_sent(struct sock *sk, struct socket_state *
 		count = (bytes + to.segment_bytes - 1) / to.segment_bytes;
 	if (st->role == TACHO_ROLE_DATAGRAM_SERVER)
 		to.destination = ADDRESS_SOLE;
+	ring = find_ring(st);
 	id = peer_id(st, to.destination == ADDRESS_UNKNOWN ? ADDRESS_SOLE : to.destination);
 	peer = find_datagram_peer(id);
+	if (ring && ring->sender_at) {
+		if (!peer || ring->anonymous) {
+			name_sender(sk, st, shard, to.destination, now);
+			peer = find_datagram_peer(id);
+		}
+		/* By the next call the place may be something else's. */
+		ring->sender_at = 0;
+	}
+	if (ring && ring->guessed && guess_was_wrong(st, to.destination, last_receive)) {
+		take_for_called(st, shard, find_peer_slot(&st->target, sk, &ring->guessed_address));
+		if (!peer)
+			add_datagram_peer(id, PEER_SERVED, now);
+		return;
+	}
 	if (!peer || peer->role != PEER_CALLED) {
-		bool doubted = st->doubts && !st->has_called;
+		bool doubted = st->doubts && !st->has_called && !(ring && ring->is_named);
 
-		ring = find_ring(st);
 		if (to.destination == ADDRESS_UNKNOWN && ring && ring->open) {
 			reply_sent(st, shard, ring, NULL, ADDRESS_ANY, smaller(count, ring->open), now,
 				   last_receive);
@@ -470,8 +307,11 @@ static __always_inline void datagram_sent(struct sock *sk, struct socket_state *
 		}
 		if (peer || (ring && ring->anonymous) || (doubted && ring && ring->open) ||
 		    has_served_before(sk, st, to.destination) || st->role == TACHO_ROLE_DATAGRAM_SERVER) {
-			if (!peer && to.destination != ADDRESS_UNKNOWN)
+			if (!peer && to.destination != ADDRESS_UNKNOWN) {
 				peer = add_datagram_peer(id, PEER_SERVED, now);
+				if (ring && is_udp(sk))
+					guess(ring, &to, now);
+			}
 			served_sent(st, shard, peer, to.destination, count, now, last_receive);
 			return;
 		}

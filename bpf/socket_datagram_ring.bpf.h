@@ -46,6 +46,14 @@ struct datagram_ring {
 	u32 buried[2];	   /* of these, those that have no slot; the second ones are older */
 	u32 gone;	   /* forgotten ones whose sender is not known */
 	u64 gone_at;	   /* when they were forgotten */
+	u64 reader;	   /* thread that has read last, see socket_datagram_sender.bpf.h */
+	u64 sender_at;	   /* where the sender's address stands in user space; 0: not known */
+	bool is_named;	   /* the sender of what was read last is certain */
+	/* Who was taken for the sender of a request because something was sent there; 0: nobody is in
+	 * question */
+	u64 guessed;
+	u64 guessed_at;
+	struct datagram_address guessed_address;
 	struct datagram_slot slots[DATAGRAM_SLOTS];
 };
 
@@ -255,10 +263,16 @@ static __always_inline struct datagram_slot *take_slot(struct sock *sk, struct s
 		return &ring->slots[number % DATAGRAM_SLOTS];
 	}
 	number = fetch_add_u32(&ring->taken, 1);
+	/*
+	 * Others are waiting by what was told, and none is: they were dropped after they had come (a wrong
+	 * checksum), or one was read while its hook told it. What has been read is the last one.
+	 */
+	if (waiting > 1 && !datagrams_waiting(sk)) {
+		number += waiting - 1;
+		ring->taken = number + 1;
+		waiting = 1;
+	}
 	ring->newest = number;
-	/* A datagram that was dropped after it had come (a wrong checksum) must not shift all later ones. */
-	if (waiting > 1 && !datagrams_waiting(sk))
-		ring->taken = ring->arrived;
 	return waiting > DATAGRAM_SLOTS ? NULL : &ring->slots[number % DATAGRAM_SLOTS];
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <string>
+#include <vector>
 
 #include "kernel/support/child.h"
 #include "kernel/support/datagrams.h"
@@ -84,4 +85,55 @@ TEST_CASE("who is read before its arrival is told is served, though the socket h
   CHECK(where.value("tacho_requests_unanswered_total") == 0);
   server.tell();
   server.finish();
+}
+
+TEST_CASE("whom a server asks for a request that was read before its arrival was told is no client") {
+  constexpr int kRequests = 1200;
+  // Whether the place where the kernel wrote the client's address is still that when the server asks.
+  const bool keeps_address = GENERATE(true, false);
+  CAPTURE(keeps_address);
+  const Watched where;
+  const UniqueFd upstream = bound_socket(0);
+  const std::uint16_t upstream_port = port_of(upstream);
+  Child resolver(where.directory(), [&](Line& parent) {
+    const UniqueFd socket = bound_socket(20033);
+    parent.tell(port_of(socket));
+    for (int i = 0; i < kRequests; ++i) {
+      sockaddr_in client{};
+      sockaddr_in place{};
+      spin_for(socket, keeps_address ? client : place);
+      if (!keeps_address) {
+        client = place;
+        place = {};
+      }
+      send_to(socket, upstream_port);
+      (void)spin_for(socket);
+      send_to(socket, ntohs(client.sin_port));
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const auto port = static_cast<std::uint16_t>(resolver.hear());
+  std::vector<UniqueFd> clients;
+  for (int i = 0; i < 40; ++i) {
+    clients.push_back(bound_socket(0));
+  }
+  for (std::size_t i = 0; i < kRequests; ++i) {
+    const UniqueFd& client = clients[i % clients.size()];
+    send_to(client, port);
+    (void)spin_for(upstream);
+    send_to(upstream, port);
+    (void)spin_for(client);
+  }
+  (void)resolver.hear();
+  const double requests = where.value("tacho_requests_total");
+  const double calls =
+      where.value("tacho_dependency_calls_total", {{"peer", "127.0.0.1:" + std::to_string(upstream_port)}});
+  CHECK(requests + calls == 2 * kRequests);
+  CHECK(requests >= kRequests);
+  // Without it nothing tells who is who until one of the upstream's answers is read behind the hook of its arrival.
+  CHECK(requests <= (keeps_address ? kRequests : kRequests * 1.1));
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  resolver.tell();
+  resolver.finish();
 }

@@ -43,9 +43,8 @@ void send_to(const UniqueFd& socket, std::uint16_t port) {
        "sendto");
 }
 
-sockaddr_in spin_for(const UniqueFd& socket) {
+void spin_for(const UniqueFd& socket, sockaddr_in& from) {
   std::array<char, kDatagramBytes> data{};
-  sockaddr_in from{};
   socklen_t length = sizeof(from);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (::recvfrom(socket.get(), data.data(), data.size(), MSG_DONTWAIT, reinterpret_cast<sockaddr*>(&from), &length) <
@@ -53,6 +52,11 @@ sockaddr_in spin_for(const UniqueFd& socket) {
     must(errno == EAGAIN, "recvfrom");
     must(std::chrono::steady_clock::now() < deadline, "nothing came within 10 s");
   }
+}
+
+sockaddr_in spin_for(const UniqueFd& socket) {
+  sockaddr_in from{};
+  spin_for(socket, from);
   return from;
 }
 

@@ -20,5 +20,7 @@ void connect_to(const UniqueFd& socket, std::uint16_t port);
 void send_to(const UniqueFd& socket, std::uint16_t port);
 /// Receives without ever sleeping. @return from where
 sockaddr_in spin_for(const UniqueFd& socket);
+/// The same. @param from where the kernel writes from where
+void spin_for(const UniqueFd& socket, sockaddr_in& from);
 
 }  // namespace tacho::kernel_test

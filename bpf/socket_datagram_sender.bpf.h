@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Who has sent what was received. */
+#pragma once
+
+#include "socket_datagram_calls.bpf.h"
+#include "socket_datagram_ring.bpf.h"
+
+/*
+ * A peer has sent something without having been called. Of a socket that is older than we are, one that has a
+ * port from the kernel and hears from a fixed one has called.
+ */
+static __always_inline bool has_called_before(struct sock *sk, const struct socket_state *st, u64 source)
+{
+	return st->older && FIELD(sk, __sk_common.skc_num) >= FIRST_EPHEMERAL_PORT &&
+	       port_of_address(source) < FIRST_EPHEMERAL_PORT;
+}
+
+/* Where calls to everybody (broadcast, multicast) are: whoever answers was called. */
+static __always_inline struct datagram_peer *called_with_all(struct socket_state *st, u64 now)
+{
+	struct datagram_peer *all = st->has_called ? find_datagram_peer(peer_id(st, ADDRESS_SOLE)) : NULL;
+
+	return all && all->role == PEER_CALLED && now - all->seen < DATAGRAM_PATIENCE_NS ? all : NULL;
+}
+
+/* Who has sent what was just received; NULL: not known. */
+static __always_inline struct datagram_peer *sender(struct sock *sk, struct socket_state *st, u64 source,
+						    u64 now)
+{
+	struct datagram_peer *peer;
+	u64 id;
+
+	if (source == ADDRESS_UNKNOWN) {
+		peer = called_with_all(st, now);
+		if (peer || !st->has_called)
+			return peer;
+		/* It was read before its arrival was told: an answer, where one is awaited. */
+		peer = find_datagram_peer(peer_id(st, st->called));
+		return peer && peer->role == PEER_CALLED && peer->open ? peer : NULL;
+	}
+	id = peer_id(st, source);
+	peer = find_datagram_peer(id);
+	if (peer)
+		return peer;
+	peer = st->role == TACHO_ROLE_DATAGRAM ? called_with_all(st, now) : NULL;
+	if (peer)
+		return peer;
+	return add_datagram_peer(id, has_called_before(sk, st, source) ? PEER_CALLED : PEER_SERVED, now);
+}
+
+/*
+ * What was read before the hook of its arrival had run is nobody's. The call that reads it writes the
+ * sender's address where the caller asked for it, but behind the hook. So the place is noted, and read when
+ * the same thread sends or receives by this socket again. Calls without an address, recvmmsg and io_uring
+ * leave the sender unknown, as does a caller that uses the place for something else meanwhile.
+ */
+static __always_inline void note_sender(struct datagram_ring *ring)
+{
+	struct pt_regs *regs = current_registers();
+	u64 name = 0;
+
+	switch (BPF_CORE_READ(regs, SYSCALL_NUMBER)) {
+	case NR_RECVFROM:
+		name = PT_REGS_PARM5_CORE_SYSCALL(regs);
+		break;
+	case NR_RECVMSG:
+		/* The first member of struct msghdr. */
+		bpf_probe_read_user(&name, sizeof(name), (const void *)PT_REGS_PARM2_CORE_SYSCALL(regs));
+		break;
+	}
+	ring->reader = bpf_get_current_pid_tgid();
+	ring->sender_at = name;
+}
+
+/* The one that was noted; ADDRESS_UNKNOWN: nobody, or no more to be read. */
+static __always_inline u64 noted_sender(struct datagram_ring *ring, struct sock *sk)
+{
+	const void *at = (const void *)ring->sender_at;
+	struct datagram_address address;
+	u16 family = 0;
+
+	if (ring->reader != bpf_get_current_pid_tgid())
+		return ADDRESS_UNKNOWN;
+	if (bpf_probe_read_user(&family, sizeof(family), at) || family != FIELD(sk, __sk_common.skc_family) ||
+	    !read_user_address(&address, at) || !address.port)
+		return ADDRESS_UNKNOWN;
+	return hash_address(&address);
+}
+
+/* `count` requests of a peer's that were read last. */
+static __always_inline void peer_asks(struct datagram_ring *ring, struct datagram_peer *peer, u32 count,
+				      u64 now)
+{
+	if (!fetch_add_u32(&peer->open, count))
+		peer->first = ring->newest;
+	peer->seen = now;
+}
+
+/* They are nobody's any more. */
+static __always_inline void disown(struct socket_state *st, struct datagram_ring *ring, u64 source,
+				   u32 *count)
+{
+	struct datagram_peer *peer =
+	    source == ADDRESS_UNKNOWN ? NULL : find_datagram_peer(peer_id(st, source));
+
+	if (source == ADDRESS_UNKNOWN)
+		*count = take_from(&ring->anonymous, *count);
+	else if (peer && peer->role == PEER_SERVED)
+		*count = take_from(&peer->open, *count);
+}
+
+/*
+ * What was read last is given to its sender, if that is known by now. @param destination of what is being
+ * sent: that the place holds it says nothing, for it may have been used for that.
+ */
+static __noinline void name_sender(struct sock *sk, struct socket_state *st, struct socket_shard *shard,
+				   u64 destination, u64 now)
+{
+	struct datagram_ring *ring = find_ring(st);
+	struct datagram_slot *newest;
+	struct datagram_peer *peer;
+	struct open_calls calls;
+	u64 source, told;
+	u32 count;
+
+	if (!ring || !ring->sender_at)
+		return;
+	newest = &ring->slots[ring->newest % DATAGRAM_SLOTS];
+	told = ring->slotless ? ADDRESS_UNKNOWN : newest->source;
+	count = ring->slotless ? ring->slotless : newest->open;
+	source = count ? noted_sender(ring, sk) : ADDRESS_UNKNOWN;
+	if (source == ADDRESS_UNKNOWN || source == destination)
+		return;
+	ring->is_named = true;
+	if (told == source)
+		return;
+	peer = find_datagram_peer(peer_id(st, source));
+	if (!peer)
+		peer = add_datagram_peer(peer_id(st, source), PEER_SERVED, now);
+	if (!peer || (peer->role == PEER_CALLED && !peer->open))
+		return;
+	disown(st, ring, told, &count);
+	if (!ring->slotless)
+		newest->source = source;
+	if (peer->role == PEER_SERVED) {
+		peer_asks(ring, peer, count, now);
+		return;
+	}
+	/* An answer to somebody who was called before the last one that was. */
+	count = take_from(&ring->open, count);
+	add(&shard->dismissed, count);
+	if (ring->slotless)
+		unbury(ring, count);
+	else
+		newest->open = 0;
+	ring->slotless = 0;
+	calls = calls_to(peer);
+	call_answered(&st->target, shard, &calls, count, ring->last_read);
+}
