@@ -95,7 +95,34 @@ Reading History::between(const Sums& older, const Sums& newer) const {
   return reading;
 }
 
+HistorySample History::part_way(const HistorySample& sample, double part) const {
+  const Sums& before = sums_.at(tick_ % sums_.size());
+  const auto along = [part](auto from, auto to) {
+    return to > from ? from + static_cast<decltype(from)>(std::llround(part * static_cast<double>(to - from))) : to;
+  };
+  HistorySample between;
+  between.time_ns = along(before.time_ns, sample.time_ns);
+  between.queue_ns = along(before.queue_ns, sample.queue_ns);
+  between.idle_ns = along(before.idle_ns, sample.idle_ns);
+  between.threads = sample.threads;
+  between.duration.sum_ns = along(before.duration_ns, sample.duration.sum_ns);
+  for (std::size_t slot = 0; slot < sample.duration.slots.size(); ++slot) {
+    const std::uint64_t had = requests_ ? requests_->previous.slots.at(slot) : 0;
+    between.duration.slots.at(slot) = along(had, sample.duration.slots.at(slot));
+  }
+  return between;
+}
+
 void History::push(std::uint64_t tick, const HistorySample& sample) {
+  while (pushes_ > 0 && tick_ + 1 < tick) {
+    // Of a longer pause only what is still shown.
+    const std::uint64_t next = std::max(tick_ + 1, tick - std::min<std::uint64_t>(tick, kPoints));
+    push_one(next, part_way(sample, static_cast<double>(next - tick_) / static_cast<double>(tick - tick_)));
+  }
+  push_one(tick, sample);
+}
+
+void History::push_one(std::uint64_t tick, const HistorySample& sample) {
   const Sums before = sums_.at(tick_ % sums_.size());
   const bool first = pushes_ == 0;
   tick_ = tick;

@@ -33,8 +33,8 @@ struct Reading {
 inline constexpr std::size_t kHeatRows = TACHO_HISTOGRAM_OCTAVES + 2;
 using HeatColumn = std::array<std::uint32_t, kHeatRows>;
 
-/// The last five minutes of a target, sampled once a second by a number that rises by one each time (the tick, which is
-/// common to all targets). Plain values in, no clock; not synchronised.
+/// The last five minutes of a target, sampled once a second, which are numbered (the tick, which is common to all
+/// targets). Plain values in, no clock; not synchronised.
 ///
 /// Memory: 0.4 KiB, and from the first request on 12.1 KiB more: 300 points of 12 bytes, 60 columns of 28 and two
 /// histograms; besides, 8 bytes for each of the different durations of the last ten seconds (slots of a histogram).
@@ -45,7 +45,8 @@ class History {
   static constexpr std::uint64_t kColumnTicks = 5;  ///< ticks in a column
   static constexpr std::size_t kColumns = 60;       ///< with the one that is not complete yet
 
-  /// `tick` is one more than at the push before. The first sample is the beginning: nothing happened before it.
+  /// `tick` is later than that of the push before. Seconds between them that had no sample (the program was stopped)
+  /// share evenly what happened meanwhile. The first sample is the beginning: nothing happened before it.
   void push(std::uint64_t tick, const HistorySample& sample);
 
   /// Over the last ten ticks.
@@ -106,7 +107,10 @@ class History {
   [[nodiscard]] Reading between(const Sums& older, const Sums& newer) const;
   /// Over the last ticks, without quantiles.
   [[nodiscard]] Reading since_ticks(std::size_t ticks) const;
+  void push_one(std::uint64_t tick, const HistorySample& sample);
   void add(std::uint64_t tick, const HistorySample& sample, const Sums& before);
+  /// Between the last push and `sample`, when a `part` of what happened had happened.
+  [[nodiscard]] HistorySample part_way(const HistorySample& sample, double part) const;
 
   std::array<Sums, kRecent + 1> sums_{};  ///< by tick modulo its size
   std::uint64_t tick_ = 0;

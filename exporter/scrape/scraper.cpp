@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <random>
 
 #include "config/units.h"
@@ -101,7 +102,12 @@ void Scraper::sample() {
   count_skipped();
   losses_ = total_losses();
   std::uint64_t requests = 0;  // since the last sample
-  ++tick_;
+  const std::int64_t now = kernel_now_ns();
+  if (tick_ == 0) {
+    first_sample_ns_ = now;
+  }
+  // While the program was stopped, time went on.
+  tick_ = std::max(tick_ + 1, 1 + static_cast<std::uint64_t>(std::llround(seconds_since(first_sample_ns_))));
   maintain();
   for (const auto& runtime : runtimes_) {
     if (!runtime) {

@@ -48,7 +48,7 @@ struct TableRow {
 /// Where a view stands in time.
 struct ViewTime {
   std::string instance;    ///< of this process: ticks of another one mean nothing to it
-  std::uint64_t tick = 0;  ///< number of samples so far, one a second
+  std::uint64_t tick = 0;  ///< seconds since the first sample, and 1
 };
 
 struct TableView {

@@ -181,3 +181,40 @@ TEST_CASE("a counter or clock that stands still or falls gives no nonsense") {
   target.history.push(++target.tick, target.sample);
   CHECK(target.history.last().rate == 0);
 }
+
+TEST_CASE("seconds without a sample share what happened meanwhile") {
+  Target target;
+  target.second(100);
+  target.second(100);
+  // Stopped for a minute, in which a client went on.
+  target.sample.time_ns += 59 * kSecond;
+  target.tick += 59;
+  target.second(6000);
+  const auto points = target.history.points(0);
+  REQUIRE(points.size() == 62);
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    CAPTURE(i);
+    CHECK(points[i].rate == Approx(100));
+    CHECK(points[i].p50 == Approx(1e-3).epsilon(0.06));
+    CHECK(points[i].queue_share == Approx(0.25).margin(0.01));
+  }
+  CHECK(target.history.recent().rate == Approx(100));
+  CHECK(total(target.history.recent_durations()) == 1000);
+  CHECK(target.history.columns(0).size() == 13);
+  target.second(100);
+  CHECK(target.history.last().rate == Approx(100));
+}
+
+TEST_CASE("after hours without a sample the last five minutes are shown") {
+  Target target;
+  target.second(100);
+  target.sample.time_ns += 9999 * kSecond;
+  target.tick += 9999;
+  target.second(1'000'000);
+  const auto points = target.history.points(0);
+  REQUIRE(points.size() == History::kPoints);
+  CHECK(points.front().rate == Approx(100).epsilon(0.02));
+  CHECK(points.back().rate == Approx(100).epsilon(0.02));
+  REQUIRE(target.history.columns(0).size() == History::kColumns);
+  CHECK(target.history.columns(0).front()[11] == Approx(500).epsilon(0.06));
+}
