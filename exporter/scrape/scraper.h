@@ -153,7 +153,7 @@ class Scraper final : public targets::TargetObserver {
   std::function<WebCounters()> web_;
   std::function<std::vector<process::Rights>()> rights_;
   std::string instance_;
-  std::uint64_t tick_ = 0;                      // of the last sample: seconds since the first one, and 1
+  std::uint64_t tick_ = 0;  // of the last sample: seconds since the first one, and 1
   std::int64_t first_sample_ns_ = 0;
   Losses losses_;                               // as of the last sample
   std::vector<kernel::SkippedEvents> skipped_;  // by object, as objects() lists them

@@ -100,6 +100,40 @@ def test_serial_requests_have_true_times(cgroups):
         assert change.of("tacho_request_duration_seconds_sum") < 2 * len(times) * statistics.fmean(times) + 0.01
 
 
+def http2_connection(port: int) -> TlsConnection:
+    """Preface and settings are sent, and the server's settings acknowledged."""
+    made = context()
+    made.set_alpn_protocols(["h2"])
+    connection = TlsConnection(port, made)
+    connection.ask(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04\0" + bytes(4))
+    connection.secured.sendall(bytes(3) + b"\x04\x01" + bytes(4))
+    return connection
+
+
+def http2_get(stream: int, path: bytes) -> bytes:
+    """HEADERS that end the stream; the path is remembered (RFC 7541, 6.2.1), so that it is one byte the next time."""
+    fields = b"\x82\x87" + (b"\x44" + bytes([len(path)]) + path if stream == 1 else b"\xbf") + b"\x01\x01a"
+    return len(fields).to_bytes(3, "big") + b"\x01\x05" + stream.to_bytes(4, "big") + fields
+
+
+@pytest.mark.parametrize("name", ["nginx 1.3", "nginx 1.2", "caddy", "node"])
+def test_idle_connections_have_nothing_in_flight(name, cgroups):
+    """What acknowledges settings and asks whether somebody is there is answered by nobody, or by no reply to a request."""
+    group = cgroups("server")
+    with SERVERS[name](group.prefix) as server, Tacho({"targets": [target("server", group.path)], **WINDOW}) as tacho:
+        tacho.wait_for_target("server")
+        with contextlib.ExitStack() as open_ones:
+            for _ in range(3):
+                connection = open_ones.enter_context(http2_connection(server.tls_port))
+                connection.ask(http2_get(1, b"/static"))
+                ping = (8).to_bytes(3, "big") + b"\x06\0" + bytes(4) + b"are you?"
+                connection.ask(ping)
+                connection.secured.sendall(bytes(3) + b"\x04\x01" + bytes(4))
+            # After five seconds, and up to two visits of the sweep more.
+            wait_until(lambda: tacho.scrape().get("tacho_requests_in_flight", target="server") == 0, 12, "the flight's end")
+            assert tacho.scrape().get("tacho_requests_unanswered_total", target="server") == 0
+
+
 def websocket(port: int, messages: int) -> int:
     """Upgrades a connection under TLS and talks over it, one message at a time. Returns how many turns that were."""
     ask = b"GET /socket HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"

@@ -423,6 +423,8 @@ TEST_CASE("questions of a client that asks two at a time are two calls") {
   }
   (void)resolver.hear();
   CHECK(where.value("tacho_dependency_calls_total", {{"peer", peer_at(port_of(upstream))}}) == 2 * kPairs);
+  CHECK(shared().wait_for(
+      [&] { return where.value("tacho_target_condition", {{"condition", "multiplexed_calls"}}) == 1; }));
   CHECK(where.value("tacho_requests_total") == 0);
   resolver.tell();
   resolver.finish();
