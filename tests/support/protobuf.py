@@ -105,13 +105,15 @@ def below(histogram, bound: float) -> int:
     return sum(count for _, count in buckets[:end])
 
 
-def quantile(histogram, q: float) -> float:
-    """Of a native histogram, as histogram_quantile() takes it: linear within a bucket."""
+def quantile(histogram, q: float, before=None) -> float:
+    """Of a native histogram, as histogram_quantile() takes it: linear within a bucket; of what came since `before`."""
     width = 2.0 ** (2.0**-histogram.schema)
-    rank, before = q * histogram.sample_count, 0
-    for bound, count in native_buckets(histogram):
-        if before + count >= rank:
+    known = dict(native_buckets(before)) if before else {}
+    buckets = [(bound, count - known.get(bound, 0)) for bound, count in native_buckets(histogram)]
+    rank, passed = q * sum(count for _, count in buckets), 0
+    for bound, count in buckets:
+        if count and passed + count >= rank:
             low = 0 if bound == histogram.zero_threshold else bound / width
-            return low + (bound - low) * (rank - before) / count
-        before += count
+            return low + (bound - low) * (rank - passed) / count
+        passed += count
     return float("nan")

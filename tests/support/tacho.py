@@ -10,7 +10,7 @@ import time
 
 import yaml
 
-from support import net, paths
+from support import net, paths, protobuf
 from support.cpu import cpu_seconds
 from support.exposition import OPENMETRICS, TEXT, Change, Samples
 from support.process import Process
@@ -90,6 +90,15 @@ class Tacho:
 
     def scrape(self) -> Samples:
         return Samples.parse(self.text())
+
+    def native(self, family: str, **labels: str):
+        """The one native histogram of that name and these labels."""
+        status, _, body = self.http("/metrics", headers={"Accept": protobuf.ACCEPT})
+        metrics = [metric for found in protobuf.families(body) if found.name == family for metric in found.metric]
+        chosen = [metric for metric in metrics if labels.items() <= protobuf.labels_of(metric).items()]
+        if status != 200 or len(chosen) != 1:
+            raise KeyError(f"{len(chosen)} histograms {family}{labels}, status {status}")
+        return chosen[0].histogram
 
     def scrape_openmetrics(self) -> Samples:
         return Samples.parse(self.text(OPENMETRICS), openmetrics=True)
