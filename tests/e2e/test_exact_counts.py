@@ -51,6 +51,21 @@ def test_connection_per_request(cgroups, agree, mode, connections):
     assert_exact(change, served)
 
 
+@pytest.mark.parametrize("mode", ["threads", "epoll"])
+def test_connections_that_are_reset_right_behind_the_reply(cgroups, agree, mode):
+    """The reset overtakes the hook of the send: what was answered is answered."""
+    counted, change, served = observe(
+        cgroups("exact"),
+        {"mode": mode},
+        lambda address: exact(address, 20_011, connections=4, requests_per_connection=1, resets="true"),
+    )
+    agree(f"{mode}, a reset right behind each reply", counted, change)
+    assert served["connections"] == 20_011
+    assert_exact(change, served)
+    assert change.of("tacho_requests_unanswered_total") == 0
+    assert change.after.get("tacho_requests_in_flight", target="exact") == 0
+
+
 @pytest.mark.parametrize("listen", ["127.0.0.1:0", "[::1]:0"])
 def test_replies_in_several_sends_and_requests_in_several_receives(cgroups, agree, listen):
     counted, change, served = observe(

@@ -72,6 +72,7 @@ int main(int argc, char** argv) {
   app.add_option("--requests", requests, "of all connections together; without it until SIGTERM or SIGINT");
   app.add_option("--connections", plan.connections)->check(CLI::PositiveNumber);
   app.add_option("--requests-per-connection", plan.requests_per_connection, "then a new connection; 0: keep it");
+  app.add_flag("--resets", plan.resets, "end these connections by a reset");
   app.add_option("--request-bytes", plan.request_bytes)->check(CLI::PositiveNumber);
   app.add_option("--reply-bytes", plan.reply_bytes)->check(CLI::PositiveNumber);
   app.add_option("--rate", plan.rate, "requests a second on a fixed schedule; 0: as fast as replies come")

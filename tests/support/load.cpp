@@ -60,6 +60,14 @@ bool Load::connect_one(UniqueFd& socket, Outcome& outcome) const {
   return true;
 }
 
+void Load::end_connection(UniqueFd& socket) const {
+  if (plan_.resets) {
+    const linger at_once{.l_onoff = 1, .l_linger = 0};
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+  }
+  socket.reset();
+}
+
 Outcome Load::run_one(UniqueFd& socket, Batch& batch) const {
   Outcome outcome;
   const std::string request(plan_.request_bytes, 'q');
@@ -83,7 +91,7 @@ Outcome Load::run_one(UniqueFd& socket, Batch& batch) const {
     outcome.latencies.push_back(Clock::now() - sent);
     outcome.answered += 1;
     if (++on_this_connection == plan_.requests_per_connection) {
-      socket.reset();
+      end_connection(socket);
       on_this_connection = 0;
     }
   }

@@ -19,6 +19,7 @@ struct Plan {
   Address address;
   std::size_t connections = 1;
   std::uint64_t requests_per_connection = 0;  ///< a new connection after so many requests; 0: never
+  bool resets = false;                        ///< ends connections by RST, right behind the last byte of the reply
   std::size_t request_bytes = 64;
   std::size_t reply_bytes = 64;
   bool keep_open = false;  ///< connections stay open after a batch
@@ -54,6 +55,7 @@ class Load {
   };
 
   bool connect_one(UniqueFd& socket, Outcome& outcome) const;
+  void end_connection(UniqueFd& socket) const;
   Outcome run_one(UniqueFd& socket, Batch& batch) const;
 
   Plan plan_;
