@@ -170,11 +170,18 @@ int failed(const Error& error) {
   return kExitFailed;
 }
 
+/// Errors of the call, not the end of all that was counted: nobody reads the log any more; no file may be so long.
+void ignore_signals_of_writing() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
 }  // namespace
 
 int serve(const Cli& cli, const config::Config& config, MoreRoutes more_routes) {
   const auto begin = std::chrono::steady_clock::now();
   spdlog::info("tacho {} starts", version());
+  ignore_signals_of_writing();
   // Before anything else: what is forked here has one thread, and nothing that it must not have.
   auto keeper = process::WebKeeper::prepare({.listen_addresses = cli.listen_addresses,
                                              .web_config_file = cli.web_config_file,

@@ -134,7 +134,6 @@ Result<Starter> fork_starter(WebSide& side, const std::vector<int>& others) {
   sigset_t all;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);  // a terminal's ^C is meant for the collector, which ends this
-  std::signal(SIGPIPE, SIG_IGN);
   lane->first.reset();
   for (const int descriptor : others) {
     ::close(descriptor);

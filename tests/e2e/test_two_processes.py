@@ -4,17 +4,21 @@ import contextlib
 import errno
 import os
 import pathlib
+import resource
 import signal
 import ssl
+import subprocess
+import tempfile
 import threading
 import time
 
 import pytest
 
-from support import attack, paths
+from support import attack, net, paths
 from support.cgroup import Cgroup
 from support.clients import ExactBatches, exact
 from support.certificate import self_signed
+from support.exposition import Samples
 from support.servers import ExactServer
 from support.tacho import Tacho, target
 from support.waiting import wait_until
@@ -264,6 +268,58 @@ def test_another_certificate_is_served_without_a_restart(tmp_path):
         served[1].unlink()
         os.kill(int(web_of(tacho)), signal.SIGKILL)
         wait_until(lambda: shown_certificate(tacho.port) == second, 15, "the next web process has the last good one")
+
+
+def test_answers_that_find_no_memory_are_errors_and_end_nothing(cgroups, agree, tmp_path):
+    """Neither a page nor another web configuration can be passed on; what is counted meanwhile is counted."""
+    web = tmp_path / "web.yml"
+
+    def configure(policy: str) -> None:
+        web.with_suffix(".new").write_text(f"http_server_config:\n  headers:\n    X-Frame-Options: {policy}\n")
+        web.with_suffix(".new").rename(web)
+
+    configure("deny")
+    group = cgroups("memory")
+    config = {"targets": [target("memory", group.path)]}
+    with ExactServer(group.prefix) as server, Tacho(config, flags=[f"--web.config.file={web}"]) as tacho:
+        with tacho.watch("memory") as change:
+            # No file may be longer, and what is passed on is one.
+            before = resource.prlimit(tacho.pid, resource.RLIMIT_FSIZE, (64, resource.RLIM_INFINITY))
+            assert tacho.http("/metrics")[0] == 500
+            configure("sameorigin")
+            tacho.process.wait_for_line("the web configuration cannot be passed on: an answer finds no memory")
+            counted = exact(server.address, 1003, connections=3)
+            resource.prlimit(tacho.pid, resource.RLIMIT_FSIZE, before)
+            assert tacho.http("/metrics")[1]["X-Frame-Options"] == "deny"
+        agree("answers find no memory meanwhile", counted, change)
+        configure("same")
+        configure("sameorigin")
+        wait_until(lambda: tacho.http("/metrics")[1]["X-Frame-Options"] == "sameorigin", 5, "the other web configuration")
+
+
+def test_a_log_that_nobody_reads_any_more_ends_nothing():
+    """As with `tacho 2>&1 | head`."""
+    with tempfile.NamedTemporaryFile("w") as config:
+        config.write("targets: []")
+        config.flush()
+        reader, writer = os.pipe()
+        arguments = [str(paths.require(paths.TACHO)), "--web.listen-address=127.0.0.1:0", f"--config.file={config.name}"]
+        with subprocess.Popen(arguments, stderr=writer, stdout=writer) as tacho:
+            os.close(writer)
+            with open(reader) as log:
+                address = next(line.split()[-1] for line in log if "listening on" in line)
+            pathlib.Path(config.name).write_text("target: []")
+            tacho.send_signal(signal.SIGHUP)
+
+            def refused() -> bool:
+                samples = Samples.parse(net.exchange(address, "/metrics")[2].decode())
+                return samples.get("tacho_config_last_reload_successful") == 0
+
+            try:
+                wait_until(refused, 5, "what is wrong with the configuration has been said to nobody")
+            finally:
+                tacho.terminate()
+            assert tacho.wait(10) == 0
 
 
 def place(pair, served) -> None:
