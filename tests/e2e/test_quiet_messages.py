@@ -1,12 +1,10 @@
 """Durations on connections that also carry what nobody answers, or that wait long before they are used: those of the client."""
 
 import contextlib
-import math
 import time
 
 import pytest
 
-from support import ledger, protobuf
 from support.clients import Counted
 from support.clients.mariadb_prepared import PreparedStatements
 from support.clients.mqtt import MqttClient
@@ -14,6 +12,7 @@ from support.clients.postgres import PostgresClient
 from support.clients.resp import RespClient
 from support.clients.tls import TlsConnection
 from support.servers import Caddy, GnutlsServer, MariaDB, Mosquitto, Postgres, Redis, TlsWork
+from support.durations import check_durations, durations
 from support.slow import slow_but
 from support.tacho import Tacho, target
 from support.waiting import wait_until
@@ -38,35 +37,6 @@ def observed(cgroups, start):
     with start(group.prefix) as server, Tacho({"targets": [target("quiet", group.path)]}) as tacho:
         with tacho.watch("quiet") as change, durations(tacho, "quiet", change):
             yield server, change
-
-
-@contextlib.contextmanager
-def durations(tacho, name: str, change):
-    """Adds to a change by which the native histogram of durations has grown when the block ends; its buckets are 4.4 % wide."""
-    family = "tacho_request_duration_seconds"
-    before = tacho.native(family, target=name)
-    yield
-    tacho.settled(name)
-    after = tacho.native(family, target=name)
-    change.duration = lambda q: protobuf.quantile(after, q, before)
-
-
-def check_durations(what: str, change, times, works: bool = True) -> None:
-    """The 75th and the 99th of 100 within 15 % and 100 µs of the client's: where half of the requests are short, the median
-    is anything between them and the others.
-
-    Where the server works for no longer than a client takes to read an answer, tacho's may be less, and so may the 99th
-    everywhere: one client in a hundred waits for a CPU of its own, which is no time of the server's.
-    """
-    lines, bad = [], []
-    for q in (0.75, 0.99):
-        tacho = change.duration(q)
-        client = sorted(times)[math.ceil(q * len(times)) - 1]
-        lines.append(f"{what}, p{100 * q:.0f}: client {client * 1e6:.0f} µs, tacho {tacho * 1e6:.0f} µs")
-        ledger.note(lines[-1])
-        if tacho > 1.15 * client + 100e-6 or (works and q < 0.99 and client > 1.15 * tacho + 100e-6):
-            bad.append(lines[-1])
-    assert not bad, lines
 
 
 def test_prepared_statements(cgroups, agree):

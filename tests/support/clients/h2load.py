@@ -1,5 +1,7 @@
 """h2load, the load generator of nghttp2, over cleartext HTTP/2."""
 
+import tempfile
+
 from support.clients.counted import Counted, find
 from support.clients.wrk import UNITS
 from support.process import run
@@ -14,11 +16,11 @@ def h2load(url: str, requests: int, connections: int = 4, streams: int = 32) -> 
     return parse(run(_command(url, connections, streams, "-n", requests), timeout=120))
 
 
-def h2load_latency(url: str, requests: int, connections: int, streams: int) -> tuple[Counted, float]:
-    """As h2load, and the mean time of a request in seconds."""
-    report = run(_command(url, connections, streams, "-n", requests), timeout=120)
-    mean = find(r"^time for request: +[\d.]+\w+ +[\d.]+\w+ +([\d.]+)(us|ms|s) ", report, "h2load")
-    return parse(report), float(mean[1]) * UNITS[mean[2]]
+def h2load_times(url: str, requests: int, streams: int) -> tuple[Counted, list[float]]:
+    """As h2load on one connection, and the seconds that each request took until its reply was whole."""
+    with tempfile.NamedTemporaryFile("r") as log:
+        counted = parse(run(_command(url, 1, streams, "-n", requests, f"--log-file={log.name}"), timeout=120))
+        return counted, [int(line.split("\t")[2]) * 1e-6 for line in log]
 
 
 def h2load_at(url: str, rate: int, seconds: int, connections: int = 4, streams: int = 32) -> Counted:

@@ -1,4 +1,4 @@
-"""A gRPC server in Python: one unary method, and one that answers with a stream. Run as a program it serves."""
+"""A gRPC server in Python: a unary method, one that works first, and one that answers with a stream. Run as a program it serves."""
 
 import pathlib
 import sys
@@ -7,7 +7,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from support.servers.base import Server  # noqa: E402
 
 UNARY = "/tacho.Echo/Unary"
+WORK = "/tacho.Echo/Work"
 STREAM = "/tacho.Echo/Stream"
+WORKED = 0.02  # seconds
 STREAMED = 5
 
 
@@ -20,8 +22,15 @@ class GrpcEcho(Server):
 
 def _serve(port: int) -> None:
     import concurrent.futures
+    import time
 
     import grpc
+
+    def work(message, context):
+        time.sleep(WORKED)
+        return message
+
+    unary = {UNARY: lambda message, context: message, WORK: work}
 
     def stream(message, context):
         for _ in range(STREAMED):
@@ -29,8 +38,8 @@ def _serve(port: int) -> None:
 
     class Handler(grpc.GenericRpcHandler):
         def service(self, call):
-            if call.method == UNARY:
-                return grpc.unary_unary_rpc_method_handler(lambda message, context: message)
+            if call.method in unary:
+                return grpc.unary_unary_rpc_method_handler(unary[call.method])
             return grpc.unary_stream_rpc_method_handler(stream) if call.method == STREAM else None
 
     server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
