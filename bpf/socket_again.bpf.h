@@ -8,11 +8,12 @@
  * leaves a note at the socket, the second one takes it away; where there is none, it does the work of the
  * first.
  *
- * What remains: a second program that is skipped itself leaves its note behind. At a stream, where one task
- * sends or receives at a time, there is one note at most, and the next pair clears it up; at a datagram
- * socket notes are counted, and each that is left hides one skipped run of the first program later on
- * (tacho_probe_misses_total counts the skipped runs of both). bpf_preempt_disable is no remedy: the
- * preemption then comes with the call that ends it, which is still within the program.
+ * What remains: a second program that is skipped itself leaves its note behind. At a stream a note is its
+ * thread's, so the next pair of that thread clears it up; a third thread that sends or receives at the same
+ * time takes the first one's place. At a datagram socket, which many threads may share, notes are counted,
+ * and each that is left hides one skipped run of the first program later on (tacho_probe_misses_total counts
+ * the skipped runs of both). bpf_preempt_disable is no remedy: the preemption then comes with the call that
+ * ends it, which is still within the program.
  */
 #pragma once
 
@@ -29,26 +30,45 @@ static __always_inline struct socket_state *noticeable_state(struct sock *sk)
 	return st && st->role != TACHO_ROLE_LISTENER ? st : NULL;
 }
 
+/* Whose the event is; what interrupts an idle CPU stays there. */
+static __always_inline u64 note_of_thread(void)
+{
+	u32 thread = bpf_get_current_pid_tgid();
+
+	return thread ? thread : 1ULL << 32 | bpf_get_smp_processor_id();
+}
+
 static __always_inline void leave_note(struct sock *sk, enum socket_event event)
 {
 	struct socket_state *st = noticeable_state(sk);
+	u64 mine = note_of_thread();
+	u64 *notes;
 
 	if (!st)
 		return;
+	notes = st->notes[event];
 	if (FIELD(sk, sk_type) == SOCK_DGRAM)
-		__sync_fetch_and_add(&st->notes[event], 1);
-	else
-		*(volatile u32 *)&st->notes[event] = 1;
+		__sync_fetch_and_add(&notes[0], 1);
+	else if (*(volatile u64 *)&notes[0] != mine && !replace(&notes[0], 0, mine) &&
+		 *(volatile u64 *)&notes[1] != mine && !replace(&notes[1], 0, mine))
+		*(volatile u64 *)&notes[0] = mine;
 }
 
 /* @return whether the first program has seen the event */
 static __always_inline bool take_note(struct sock *sk, enum socket_event event)
 {
 	struct socket_state *st = noticeable_state(sk);
+	u64 mine = note_of_thread();
+	u64 *notes;
 
-	if (!st || !*(volatile u32 *)&st->notes[event])
+	if (!st)
 		return false;
-	__sync_fetch_and_add(&st->notes[event], -1);
+	notes = st->notes[event];
+	if (FIELD(sk, sk_type) != SOCK_DGRAM)
+		return replace(&notes[0], mine, 0) || replace(&notes[1], mine, 0);
+	if (!*(volatile u64 *)&notes[0])
+		return false;
+	__sync_fetch_and_add(&notes[0], -1);
 	return true;
 }
 

@@ -10,6 +10,8 @@
 
 /* What a program leaves notes of, see socket_again.bpf.h. */
 enum socket_event { EVENT_SEND, EVENT_RECEIVE, EVENT_DATA_READY, SOCKET_EVENTS };
+/* Threads that send by one stream at the same time, or receive. */
+#define NOTES_AT_ONCE 2
 
 /*
  * Server: a turn is open from its first read to the first send after it. Client: a call is open from its last
@@ -78,7 +80,7 @@ struct socket_state {
 	u64 established; /* accepted and not yet handled by the server; 0 afterwards */
 	u32 peer;	 /* client: dependency slot */
 	u8 handovers;	 /* to other targets */
-	u32 notes[SOCKET_EVENTS];
+	u64 notes[SOCKET_EVENTS][NOTES_AT_ONCE];
 	/* Datagram sockets. A byte each: hooks on other CPUs set them at the same time. */
 	bool has_ring;
 	bool older; /* it was there before us: others have spoken already */

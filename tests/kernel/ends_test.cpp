@@ -251,3 +251,33 @@ TEST_CASE("what is pushed to a client that has closed its side is no call") {
   client.tell();
   client.finish();
 }
+
+TEST_CASE("what two threads send by one connection at the same time is counted once") {
+  constexpr int kThreads = 2;
+  constexpr int kSends = 20'000;
+  const Watched where;
+  Child server = server_that(where.directory(), [](const UniqueFd& connection, Line&) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&connection] {
+        for (int sent = 0; sent < kSends; ++sent) {
+          send_once(connection, 1);
+        }
+      });
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+  });
+  const UniqueFd client = connect_to(server);
+  std::array<char, 4096> data{};
+  for (int received = 0; received < kThreads * kSends;) {
+    const ssize_t more = ::recv(client.get(), data.data(), data.size(), 0);
+    must(more > 0, "recv");
+    received += static_cast<int>(more);
+  }
+  (void)server.hear();
+  CHECK(where.sends() == kThreads * kSends);
+  close_connection(server);
+  finish(server);
+}
