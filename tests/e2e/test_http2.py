@@ -112,6 +112,8 @@ def nginx_in_front(prefix):
 
 @contextlib.contextmanager
 def node(prefix):
+    """The end of a reply is a frame of its own, before which it collects garbage, a fifth of the time that it works: tacho's
+    time ends with the first frame, the client's with the last."""
     with Node(prefix, protocol="http2") as server:
         yield f"http://{server.address}/1000"
 
@@ -124,7 +126,7 @@ def test_durations_are_those_of_streams(cgroups, start, streams):
         with tacho.watch("working") as change, durations(tacho, "working", change):
             counted, times = h2load_times(url, 211, streams)
         assert change.requests == counted.requests == len(times)
-        check_durations(f"{start.__name__}, {streams} streams", change, times)
+        check_durations(f"{start.__name__}, {streams} streams", change, times, works=start is not node)
 
 
 @pytest.mark.parametrize("calls", [1, 4])
