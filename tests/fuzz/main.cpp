@@ -7,7 +7,6 @@
 // Ends with 0 if everything was counted as the model says, 1 if not, 2 for bad arguments, 77 (and the reason) where
 // programs cannot be loaded.
 
-#define CATCH_CONFIG_RUNNER
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -25,6 +24,8 @@
 #include "fuzz/generator.h"
 #include "fuzz/shrink.h"
 #include "kernel/support/obstacle.h"
+#include "kernel/support/running.h"
+#include "support/run_tests.h"
 
 namespace {
 
@@ -133,7 +134,7 @@ int main(int argc, char** argv) {
   spdlog::set_level(spdlog::level::err);
   std::signal(SIGPIPE, SIG_IGN);
   const tacho::kernel_test::Cgroup playground(tacho::kernel_test::playground());
-  const int failed = Catch::Session().run();
+  const int failed = tacho::test::run_tests(1, argv);
   tacho::kernel_test::stop_shared();
   return failed == 0 ? 0 : 1;
 }

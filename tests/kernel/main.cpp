@@ -1,10 +1,8 @@
 // The tests that load the programs into this machine's kernel. They need root (or CAP_BPF, CAP_PERFMON and the right to
 // make cgroups); without, the reason is printed and the exit code is 77.
 
-#define CATCH_CONFIG_RUNNER
 #include <spdlog/spdlog.h>
 
-#include <catch2/catch.hpp>
 #include <csignal>
 #include <iostream>
 #include <string>
@@ -14,6 +12,7 @@
 #include "kernel/support/obstacle.h"
 #include "kernel/support/running.h"
 #include "kernel/support/server.h"
+#include "support/run_tests.h"
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv, argv + argc);
@@ -27,7 +26,7 @@ int main(int argc, char** argv) {
   spdlog::set_level(spdlog::level::err);
   std::signal(SIGPIPE, SIG_IGN);
   const tacho::kernel_test::Cgroup playground(tacho::kernel_test::playground());
-  const int status = Catch::Session().run(argc, argv);
+  const int status = tacho::test::run_tests(argc, argv);
   tacho::kernel_test::stop_shared();
   return status;
 }
