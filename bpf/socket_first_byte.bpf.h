@@ -6,7 +6,10 @@
  * when the client has taken most of it, which may be seconds later. TCP keeps count of the time that it had
  * something to send (tcp_chrono, for TCP_INFO's tcpi_busy_time): between two requests it has nothing, so what
  * this clock has gained since the request was read is the age of the reply's first byte. It runs in jiffies;
- * below some of them the end of the call is the better answer.
+ * below some of them the end of the call is the better answer. MPTCP sends by TCP sockets of its own; what
+ * the first of them says is taken.
+ *
+ * A unix socket has no buffer of its own: within the call the other end is told of each piece.
  */
 #pragma once
 
@@ -19,37 +22,76 @@ const volatile __u32 jiffy_ns = 0;
 #define BLOCKING_SEND_BYTES 16384
 #define BLOCKING_SEND_JIFFIES 3
 
-/* Of what went before; what is under way does not count. */
-static __always_inline u32 busy_before(const struct tcp_sock *tp)
-{
-	return FIELD(tp, chrono_stat[0]) + FIELD(tp, chrono_stat[1]) + FIELD(tp, chrono_stat[2]);
-}
-
-static __always_inline u32 busy_so_far(const struct tcp_sock *tp)
-{
-	u32 busy = busy_before(tp);
+/*
+ * before: of what went before; what is under way does not count. so_far: that, too. For sockets that the
+ * verifier knows, and for those that only an address tells of.
+ */
+#define BUSY_CLOCK(name, READ, READ_BITS)                                                                    \
+	static __always_inline u32 name##_before(const struct tcp_sock *tp)                                  \
+	{                                                                                                    \
+		return READ(tp, chrono_stat[0]) + READ(tp, chrono_stat[1]) + READ(tp, chrono_stat[2]);       \
+	}                                                                                                    \
+	static __always_inline u32 name##_so_far(const struct tcp_sock *tp)                                  \
+	{                                                                                                    \
+		u32 running = READ_BITS(tp, chrono_type);                                                    \
+                                                                                                             \
+		return name##_before(tp) + (running ? (u32)bpf_jiffies64() - READ(tp, chrono_start) : 0);    \
+	}
 
 #ifdef TACHO_BASIC
-	if (BPF_CORE_READ_BITFIELD_PROBED(tp, chrono_type))
+BUSY_CLOCK(busy, BPF_CORE_READ, BPF_CORE_READ_BITFIELD_PROBED)
 #else
-	if (BPF_CORE_READ_BITFIELD(tp, chrono_type))
+BUSY_CLOCK(busy, FIELD, BPF_CORE_READ_BITFIELD)
 #endif
-		busy += (u32)bpf_jiffies64() - FIELD(tp, chrono_start);
-	return busy;
+BUSY_CLOCK(subflow_busy, BPF_CORE_READ, BPF_CORE_READ_BITFIELD_PROBED)
+
+/* The first one of a multipath socket; NULL for any other. */
+static __always_inline const struct tcp_sock *subflow_of(struct sock *sk)
+{
+	/* A kernel without MPTCP does not know the type. */
+	if (!bpf_core_type_exists(struct mptcp_sock) || !is_mptcp(sk))
+		return NULL;
+	return (const struct tcp_sock *)BPF_CORE_READ((struct mptcp_sock *)sk, first);
 }
 
-static __always_inline u64 first_byte_time(const struct socket_state *st, const struct tcp_sock *tp, u64 now,
-					   u32 bytes)
+static __always_inline void begin_busy_clock(struct socket_state *st, struct sock *sk,
+					     const struct tcp_sock *tp)
+{
+	const struct tcp_sock *subflow = tp ? NULL : subflow_of(sk);
+
+	st->busy = tp ? busy_before(tp) : subflow ? subflow_busy_before(subflow) : 0;
+}
+
+/* In nanoseconds, since the open turn began. */
+static __always_inline u64 busy_time(const struct socket_state *st, struct sock *sk,
+				     const struct tcp_sock *tp)
+{
+	const struct tcp_sock *subflow = tp ? NULL : subflow_of(sk);
+
+	if (!tp && !subflow)
+		return 0;
+	return (u64)((tp ? busy_so_far(tp) : subflow_busy_so_far(subflow)) - st->busy) * jiffy_ns;
+}
+
+static __always_inline bool is_unix_stream(const struct socket_state *st)
+{
+	return st->close_unseen;
+}
+
+static __always_inline u64 first_byte_time(const struct socket_state *st, struct sock *sk,
+					   const struct tcp_sock *tp, u64 now, u32 bytes)
 {
 	u64 shortest = (u64)jiffy_ns * BLOCKING_SEND_JIFFIES;
 	u64 since_read, busy;
 
-	if (!tp || bytes <= BLOCKING_SEND_BYTES || !shortest)
+	if (is_unix_stream(st))
+		return st->first_out ? st->first_out : now;
+	if (bytes <= BLOCKING_SEND_BYTES || !shortest)
 		return now;
 	since_read = elapsed(st->last_read, now);
 	if (since_read < shortest)
 		return now;
-	busy = (u64)(busy_so_far(tp) - st->busy) * jiffy_ns;
+	busy = busy_time(st, sk, tp);
 	if (busy < shortest)
 		return now;
 	return busy < since_read ? now - busy : st->last_read;

@@ -23,11 +23,16 @@ struct socket_state {
 	 * the network, mostly not on the server's: what both touch stands here, so that one line travels and
 	 * not two.
 	 */
-	u64 arrival;	 /* server: of the last data that was waited for, see socket_arrival.bpf.h; else
-			    when the oldest unread data came. 0: none known */
-	u64 last_ready;	 /* when data came last */
-	u32 arrival_seq; /* TCP server: where in the stream the data of `arrival` begins */
-	u32 ready_seq;	 /* TCP server: up to where data has come, as far as hooks have told */
+	u64 arrival;	/* server: of the last data that was waited for, see socket_arrival.bpf.h; else
+			   when the oldest unread data came. 0: none known */
+	u64 last_ready; /* when data came last */
+	union {
+		struct {		 /* TCP server */
+			u32 arrival_seq; /* where in the stream the data of `arrival` begins */
+			u32 ready_seq;	 /* up to where data has come, as far as hooks have told */
+		};
+		u64 first_out; /* unix server: when something of the open turn's reply left; 0: nothing has */
+	};
 	/*
 	 * The number of the turn that began last, and of the one that ended last: open while they differ.
 	 * Only reads change the one and only sends (or the connection's end) the other, so that a send's hook

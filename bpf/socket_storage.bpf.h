@@ -81,6 +81,11 @@ static __always_inline void inherit_state(struct sock *child)
 		new_state(child, state);
 }
 
+static __always_inline struct sock *unix_peer(struct sock *sk)
+{
+	return BPF_CORE_READ((struct unix_sock *)sk, peer);
+}
+
 /* bpf_skc_to_tcp_sock is for pointers that the verifier knows. */
 static __always_inline struct tcp_sock *tcp_sock_of(struct sock *sk)
 {
@@ -113,6 +118,17 @@ static __always_inline void drop_state(struct sock *sk)
 
 static __always_inline void inherit_state(struct sock *child)
 {
+}
+
+/* Linux 5.16 has bpf_skc_to_unix_sock. */
+static __always_inline struct sock *unix_peer(struct sock *sk)
+{
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_skc_to_unix_sock)) {
+		struct unix_sock *self = bpf_skc_to_unix_sock(sk);
+
+		return self ? self->peer : NULL;
+	}
+	return NULL;
 }
 
 static __always_inline struct tcp_sock *tcp_sock_of(struct sock *sk)

@@ -26,10 +26,15 @@ static __always_inline bool has_connections(const struct socket_state *st)
 	return !st->close_unseen && (st->role == TACHO_ROLE_SERVER || st->role == TACHO_ROLE_CLIENT);
 }
 
+static __always_inline bool may_be_no_request(const struct socket_state *st)
+{
+	return st->tls > TLS_CONNECTED || st->counted_late || speaks_to_broker(st);
+}
+
 /* Turns that are counted only when they are answered, since they may turn out to be none or never end. */
 static __always_inline bool is_counted_late(const struct socket_state *st)
 {
-	return st->close_unseen || st->tls > TLS_CONNECTED || st->counted_late || speaks_to_broker(st);
+	return st->close_unseen || may_be_no_request(st);
 }
 
 /* After so many messages without a reply in a row the next one will have none either. */
@@ -85,6 +90,8 @@ static __always_inline void finish_reply(struct socket_state *st, struct socket_
 /* Something was sent in the open turn: if no hook has ended the turn, that of the send is under way. */
 static __always_inline bool is_being_answered(const struct socket_state *st, const struct tcp_sock *tp)
 {
+	if (is_unix_stream(st))
+		return st->first_out;
 	return tp && FIELD(tp, write_seq) != st->write_seq;
 }
 
@@ -164,7 +171,7 @@ static __always_inline void observe_held_turn(struct socket_state *st, struct so
 	observe_turn(st, shard, first);
 }
 
-static __always_inline void open_turn(struct socket_state *st, struct socket_shard *shard,
+static __always_inline void open_turn(struct socket_state *st, struct socket_shard *shard, struct sock *sk,
 				      const struct tcp_sock *tp, u64 arrival, u64 now, u32 bytes)
 {
 	/* Data that came together with the request before was timed when that was read. */
@@ -175,7 +182,9 @@ static __always_inline void open_turn(struct socket_state *st, struct socket_sha
 	st->turn_read = now;
 	st->turn_bytes = 0;
 	st->write_seq = tp ? FIELD(tp, write_seq) : 0;
-	st->busy = tp ? busy_before(tp) : 0;
+	begin_busy_clock(st, sk, tp);
+	if (is_unix_stream(st))
+		st->first_out = 0;
 	st->counted_late = st->oneway_run >= ONE_WAY_RUN || is_streaming(st);
 	note_greeting(st);
 	begin_handshake_turn(st, bytes);
@@ -215,7 +224,7 @@ static __always_inline bool begins_another(struct socket_state *st, struct socke
 					   const struct tcp_sock *tp, u64 arrival, u64 last_read)
 {
 	if (is_being_answered(st, tp)) {
-		if (st->late_read || is_counted_late(st))
+		if (st->late_read || may_be_no_request(st))
 			return false;
 		if (was_forgotten(st))
 			add(&shard->opened, 1);
@@ -258,7 +267,7 @@ static __always_inline void server_received(struct socket_state *st, struct sock
 		finish_reply(st, shard, false);
 		if (is_replica(st, bytes))
 			return;
-		open_turn(st, shard, tp, arrival, now, bytes);
+		open_turn(st, shard, sk, tp, arrival, now, bytes);
 	} else {
 		return;
 	}
@@ -271,11 +280,13 @@ static __always_inline void server_received(struct socket_state *st, struct sock
 
 /*
  * Had the send begun before the open turn did? Its bytes are the last ones before the write position, unless
- * kernel TLS holds them back.
+ * kernel TLS holds them back. Of what a unix socket sends in the open turn the other end was told.
  */
 static __always_inline bool is_late_send(const struct socket_state *st, struct sock *sk,
 					 const struct tcp_sock *tp, u32 bytes)
 {
+	if (is_unix_stream(st))
+		return st->late_read && !st->first_out;
 	if (!tp || (s32)(FIELD(tp, write_seq) - bytes - st->write_seq) >= 0)
 		return false;
 	return !BPF_CORE_READ((struct inet_connection_sock *)sk, icsk_ulp_ops);
@@ -292,6 +303,8 @@ static __always_inline void observe_late_turn(struct socket_state *st, struct so
 	st->late_read = 0;
 	if (st->late_turn == turn)
 		return;
+	if (is_unix_stream(st))
+		add(&shard->opened, 1);
 	observe(&shard->queue, elapsed(st->late_arrival, read));
 	observe(&shard->service, elapsed(read, now));
 	observe(&shard->duration, elapsed(st->late_arrival, now));
@@ -317,7 +330,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 		observe_late_turn(st, shard, 0, now);
 		return;
 	}
-	first = first_byte_time(st, tp, now, bytes);
+	first = first_byte_time(st, sk, tp, now, bytes);
 	st->ended = turn;
 	if (st->late_read)
 		observe_late_turn(st, shard, turn, now);

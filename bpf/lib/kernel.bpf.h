@@ -155,6 +155,10 @@ struct tcp_sock {
 	bool is_mptcp; /* only with CONFIG_MPTCP */
 };
 
+struct mptcp_sock {
+	struct sock *first; /* subflow; a weak pointer */
+};
+
 struct sk_buff {
 	struct sk_buff *next; /* in a queue; NULL once it is taken out */
 	struct sk_buff *prev;

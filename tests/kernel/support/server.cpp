@@ -19,18 +19,20 @@ void serve_as_told(const UniqueFd& listener, Line& parent) {
   }
 }
 
+void serve_one(UniqueFd connection, const std::function<void(const UniqueFd&, Line&)>& treat, Line& parent) {
+  treat(connection, parent);
+  parent.tell();
+  (void)parent.hear();
+  connection.reset();
+  parent.tell();
+  (void)parent.hear();
+}
+
 Child server_that(const std::string& cgroup, const std::function<void(const UniqueFd&, Line&)>& treat) {
   return Child(cgroup, [&treat](Line& parent) {
     const UniqueFd listener = listen_tcp();
     parent.tell(port_of(listener));
-    {
-      const UniqueFd connection = accept_from(listener);
-      treat(connection, parent);
-      parent.tell();
-      (void)parent.hear();
-    }
-    parent.tell();
-    (void)parent.hear();
+    serve_one(accept_from(listener), treat, parent);
   });
 }
 

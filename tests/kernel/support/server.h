@@ -34,6 +34,8 @@ class Server {
 /// A server of one connection in a cgroup: tells its port, treats the connection as told, tells when it is done, waits
 /// for a word before it closes the connection, tells that, and waits for a last word.
 Child server_that(const std::string& cgroup, const std::function<void(const UniqueFd&, Line&)>& treat);
+/// What such a server does with its connection.
+void serve_one(UniqueFd connection, const std::function<void(const UniqueFd&, Line&)>& treat, Line& parent);
 /// Gives it the first word; returns when the connection is closed.
 void close_connection(Child& server);
 /// Gives it the last word, and waits for its end.
