@@ -152,8 +152,12 @@ static __always_inline struct socket_state *bind_by_task(struct sock *sk, const 
 			st->older = true;
 		st->target = target;
 		take_role(sk, st, st->role);
-		if (st->role == TACHO_ROLE_CLIENT || st->role == TACHO_ROLE_DATAGRAM_CLIENT)
+		if (st->role == TACHO_ROLE_CLIENT || st->role == TACHO_ROLE_DATAGRAM_CLIENT) {
 			connect_connection(sk, st);
+			/* What is being sent is a call of this user's. */
+			if (direction == TACHO_SEND)
+				st->write_seq--;
+		}
 	} else {
 		follow_settings(sk, st);
 	}

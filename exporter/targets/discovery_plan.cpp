@@ -121,7 +121,9 @@ void Discovery::apply(std::vector<DesiredTarget> wanted, Time now) {
     table_.all_count();
   } while (table_.has_waiting());
   await_comebacks();
+  bool adopts = grew;
   if (looked_ && !processes_due_) {
+    adopts = true;
     looked_ = false;
     maps_.end_look([this](std::uint32_t tgid) { return world_.processes.contains(tgid); });
   }
@@ -135,8 +137,8 @@ void Discovery::apply(std::vector<DesiredTarget> wanted, Time now) {
   } else if (!failures.empty()) {
     schedule(now + kRetry);
   }
-  if (grew && on_added_) {
-    on_added_();
+  if (adopts && on_adoption_due_) {
+    on_adoption_due_();
   }
 }
 

@@ -107,6 +107,42 @@ TEST_CASE("queue, service, duration and reply times are those that client and se
   }
 }
 
+// TCP's clock is read at every send, and since Linux 6.19 at no receive.
+TEST_CASE("what a server sends before it reads a request does not shorten that one's queue") {
+  constexpr auto kBefore = 5ms;
+  constexpr auto kBehind = 25ms;
+  const Watched where;
+  const Shared<Diary> diary;
+  Child server(where.directory(), [&](Line& parent) {
+    const UniqueFd listener = listen_tcp();
+    parent.tell(port_of(listener));
+    const UniqueFd connection = accept_from(listener);
+    for (std::size_t i = 0; i < kRequests; ++i) {
+      (void)parent.hear();
+      std::this_thread::sleep_for(kBefore);
+      send_once(connection, 10);
+      std::this_thread::sleep_for(kBehind);
+      diary->first_read[i] = timed([&] { receive_once(connection, 10); });
+      send_once(connection, 10);
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const UniqueFd client = connect_tcp(static_cast<std::uint16_t>(server.hear()));
+  Span queue;
+  for (std::size_t i = 0; i < kRequests; ++i) {
+    const Moment asked = timed([&] { send_once(client, 10); });
+    server.tell();
+    receive_once(client, 20);
+    queue += between(asked, diary->first_read[i]);
+  }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == kRequests);
+  check_sum(where.sum("tacho_request_queue_seconds"), queue);
+  server.tell();
+  server.finish();
+}
+
 TEST_CASE("known durations fall into the buckets that hold them") {
   const Watched where;
   const Shared<Diary> diary;
