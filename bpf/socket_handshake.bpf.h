@@ -299,7 +299,8 @@ static __always_inline bool answers_handshake(struct socket_state *st)
 		st->tls = TLS_HELLO;
 		return true;
 	}
-	if (st->tls == TLS_HELLO)
+	/* The handshake of a connection that is older than tacho was not seen. */
+	if (st->tls == TLS_HELLO || type == TLS_APPLICATION_DATA)
 		st->tls = TLS_CONNECTED;
 	return false;
 }

@@ -20,6 +20,7 @@
 #include <cstring>
 #include <future>
 #include <map>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -69,6 +70,20 @@ int with_address(How kind, std::int64_t number, Call call) {
   address.sin_port = htons(static_cast<std::uint16_t>(number));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   return call(reinterpret_cast<const sockaddr*>(&address), socklen_t{sizeof(address)});
+}
+
+/// Over what is there: a line, or version 2 of the header (haproxy's proxy-protocol.txt, 2.1 and 2.2).
+void write_proxy_header(std::vector<char>& bytes) {
+  using namespace std::string_view_literals;
+  constexpr std::size_t kFixed = 16;
+  if (bytes.size() % 2 == 1) {
+    std::ranges::copy("PROXY UNKNOWN "sv, bytes.begin());
+    std::ranges::copy("\r\n"sv, bytes.end() - 2);
+    return;
+  }
+  std::ranges::copy("\r\n\r\n\0\r\nQUIT\n\x21\x11"sv, bytes.begin());
+  bytes[14] = static_cast<char>((bytes.size() - kFixed) >> 8);
+  bytes[15] = static_cast<char>(bytes.size() - kFixed);
 }
 
 /// The hands of an agent: what happens in its process.
@@ -184,13 +199,15 @@ class Hands {
 
   /// Text that begins like no other, or a TLS record.
   std::vector<char> make(Content content, std::size_t size) {
-    constexpr std::array<char, 8> kTypes{0, 22, 22, 20, 21, 23, 23, 23};
+    constexpr std::array<char, 9> kTypes{0, 22, 22, 20, 21, 23, 23, 23, 0};
     std::vector<char> bytes(size);
     for (char& byte : bytes) {
       random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;
       byte = static_cast<char>('A' + (random_ >> 33) % 53);
     }
-    if (content != Content::text && size >= kRecordHeader) {
+    if (content == Content::proxy) {
+      write_proxy_header(bytes);
+    } else if (content != Content::text && size >= kRecordHeader) {
       bytes[0] = kTypes.at(static_cast<std::size_t>(content));
       bytes[1] = 3;
       bytes[2] = content == Content::hello ? 1 : 3;

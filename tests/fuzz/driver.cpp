@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -53,15 +54,30 @@ void must_be(const char* what, std::int64_t wanted, std::int64_t got) {
 }  // namespace
 
 Driver::Driver()
-    : cgroups_{Cgroup(new_path()), Cgroup(new_path()), Cgroup(new_path())},
-      config_file_(write_configuration()),
-      tacho_(config::load_file(config_file_).config, config_file_) {
+    : cgroups_{Cgroup(new_path()), Cgroup(new_path()), Cgroup(new_path())}, config_file_(write_configuration()) {
+  start();
+  renew_agents();
+}
+
+void Driver::start() {
+  tacho_ = std::make_unique<kernel_test::Running>(config::load_file(config_file_).config, config_file_);
   for (const Cgroup& cgroup : cgroups_) {
-    if (!tacho_.wait_for([&] { return tacho_.watches({{"cgroup", cgroup.path()}}); })) {
+    if (!tacho_->wait_for([&] { return tacho_->watches({{"cgroup", cgroup.path()}}); })) {
       throw std::runtime_error("tacho does not find " + cgroup.path());
     }
   }
-  renew_agents();
+}
+
+void Driver::restart() {
+  for (const Target target : kTargets) {
+    Numbers so_far = numbers(target);
+    for (const auto now : {kInFlight, kActiveServer, kActiveClient}) {
+      so_far.erase(now);
+    }
+    carried_.at(static_cast<std::size_t>(target)) = std::move(so_far);
+  }
+  tacho_.reset();
+  start();
 }
 
 Driver::~Driver() {
@@ -92,6 +108,13 @@ Report Driver::open(const Step& step) {
   }
   ports_[step.connection] = done.result;
   return {.when = done.when};
+}
+
+/// Nobody listens on port 1 (tcpmux, RFC 1078).
+void Driver::refuse(const Step& step) {
+  constexpr int kSlot = 2000;
+  must_be("connect", -ECONNREFUSED,
+          agent(Place::client).order({.task = Task::connect, .how = step.how, .slot = kSlot, .number = 1}).result);
 }
 
 Report Driver::transfer(const Model& model, const Step& step) {
@@ -173,9 +196,9 @@ Report Driver::pass(const Model& model, const Step& step) {
 void Driver::set_watched(const Step& step) {
   const bool watched = step.act == Act::watch;
   write_configuration(watched);
-  const bool done = tacho_.app().reload() && tacho_.wait_for([&] {
+  const bool done = tacho_->app().reload() && tacho_->wait_for([&] {
     return std::ranges::all_of(
-        cgroups_, [&](const Cgroup& cgroup) { return tacho_.watches({{"cgroup", cgroup.path()}}) == watched; });
+        cgroups_, [&](const Cgroup& cgroup) { return tacho_->watches({{"cgroup", cgroup.path()}}) == watched; });
   });
   if (!done) {
     throw std::runtime_error("the configuration does not take effect");
@@ -230,8 +253,14 @@ Report Driver::perform(const Model& model, const Step& step) {
     case Act::watch:
       set_watched(step);
       return {};
+    case Act::restart:
+      restart();
+      return {};
+    case Act::refuse:
+      refuse(step);
+      return {};
     case Act::reload:
-      if (!tacho_.app().reload()) {
+      if (!tacho_->app().reload()) {
         throw std::runtime_error("the configuration was refused");
       }
       return {};
@@ -321,7 +350,7 @@ std::string Driver::live(const Life& life) {
   std::string different = differences(model, before);
   if (!different.empty()) {
     // What ends in the background may take a moment.
-    tacho_.wait_for(
+    tacho_->wait_for(
         [&] {
           different = differences(model, before);
           return different.empty();

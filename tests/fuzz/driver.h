@@ -35,6 +35,9 @@ class Driver {
   Report perform(const Model& model, const Step& step);
   Report transfer(const Model& model, const Step& step);
   Report open(const Step& step);
+  void refuse(const Step& step);
+  void start();
+  void restart();
   Report datagram(const Datagrams& model, const Step& step);
   void set_watched(const Step& step);
   Report pass(const Model& model, const Step& step);
@@ -46,7 +49,8 @@ class Driver {
 
   std::array<kernel_test::Cgroup, kTargets.size()> cgroups_;
   std::string config_file_;
-  kernel_test::Running tacho_;
+  std::unique_ptr<kernel_test::Running> tacho_;
+  std::array<Numbers, kTargets.size()> carried_;  // what those before it have counted
   std::array<std::unique_ptr<Agent>, kPlaces> agents_;
   std::map<How, std::int64_t> listeners_;  // port, or pid of who listens
   int excused_ = 0;

@@ -7,7 +7,11 @@
 namespace tacho::fuzz {
 
 Numbers Driver::numbers(Target target) {
-  return read_numbers(tacho_.page(), cgroups_.at(static_cast<std::size_t>(target)).path());
+  Numbers counted = read_numbers(tacho_->page(), cgroups_.at(static_cast<std::size_t>(target)).path());
+  for (const auto& [name, before] : carried_.at(static_cast<std::size_t>(target))) {
+    counted[name] += before;
+  }
+  return counted;
 }
 
 std::string Driver::differences(const Model& model, const std::array<Numbers, kTargets.size()>& before) {

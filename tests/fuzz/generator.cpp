@@ -38,7 +38,7 @@ constexpr std::array kWeights{Weight{Act::open, 8},         Weight{Act::accept, 
                               Weight{Act::server_wait, 8},  Weight{Act::client_shut, 2},  Weight{Act::server_shut, 2},
                               Weight{Act::client_close, 3}, Weight{Act::server_close, 3}, Weight{Act::client_reset, 2},
                               Weight{Act::server_reset, 2}, Weight{Act::pass, 3},         Weight{Act::pause, 2},
-                              Weight{Act::reload, 1}};
+                              Weight{Act::reload, 1},       Weight{Act::refuse, 1}};
 
 Act draw(Dice& dice) {
   int sum = 0;
@@ -67,6 +67,8 @@ How how_of(Act act, Dice& dice) {
       return dice.once_in(2) ? How::recv : dice.one_of(kReads);
     case Act::server_wait:
       return How::recv;
+    case Act::refuse:
+      return dice.once_in(2) ? How::tcp : How::tcp6;
     case Act::pass:
       return dice.once_in(2) ? How::sibling : How::stranger;
     default:
@@ -103,6 +105,12 @@ class TlsLife {
   Life make() {
     add(Act::open, 0, dice_.one_of(kStreamKinds));
     add(Act::accept, 0, How::none);
+    if (dice_.once_in(4)) {
+      send(Act::client_send, 28 + dice_.below(80), Content::proxy);
+      if (dice_.once_in(3)) {
+        read(Act::server_read);
+      }
+    }
     send(Act::client_send, 200 + dice_.below(400), Content::hello);
     read(Act::server_read);
     modern_ ? shake_hands() : shake_hands_as_of_old();
@@ -192,12 +200,24 @@ void add_gap(Life& life, Dice& dice) {
   life.insert(life.begin() + begin, Step{.act = Act::unwatch});
 }
 
+/// One life in so many has a restart, which takes as long as a hundred lives.
+constexpr int kRestarts = 80;
+
+/// Somewhere in it tacho is started anew; without datagrams, too.
+void add_restart(Life& life, Dice& dice) {
+  life.insert(life.begin() + dice.below(static_cast<int>(life.size())), Step{.act = Act::restart});
+}
+
 }  // namespace
 
 Life generate(std::uint64_t seed) {
   Dice dice(seed);
   if (dice.once_in(5)) {
-    return TlsLife(dice).make();
+    Life life = TlsLife(dice).make();
+    if (dice.once_in(kRestarts)) {
+      add_restart(life, dice);
+    }
+    return life;
   }
   Life life;
   const int connections = 1 + dice.below(3);
@@ -221,6 +241,8 @@ Life generate(std::uint64_t seed) {
   }
   if (dice.once_in(4)) {
     add_gap(life, dice);
+  } else if (dice.once_in(kRestarts)) {
+    add_restart(life, dice);
   }
   return life;
 }

@@ -29,6 +29,8 @@ enum class Act : std::uint8_t {
   reload,   ///< tacho reads its configuration again
   unwatch,  ///< a configuration without these targets
   watch,    ///< with them again: what is open is older than they are
+  restart,  ///< tacho ends and another one begins: what is open is older than it
+  refuse,   ///< a client connects where nobody listens; `how` is the kind of socket
 };
 
 /// Kinds of sockets, calls and places; which of them an act takes is in kWays.
@@ -55,9 +57,10 @@ enum class How : std::uint8_t {
   stranger,  // in the server's cgroup, in another watched one
 };
 
-/// What the bytes look like: text, or a TLS record. The last three look alike: application data (a session ticket as
-/// well), the client's Finished of TLS 1.3, its close_notify. `goodbye` is the alert of TLS 1.2.
-enum class Content : std::uint8_t { text, hello, keys, cipher, goodbye, data, finished, parting };
+/// What the bytes look like: text, a TLS record, or the header of a proxy (version 1 of an odd length, else 2), which
+/// is the first thing that a client says. Three look alike: application data (a session ticket as well), the client's
+/// Finished of TLS 1.3, its close_notify. `goodbye` is the alert of TLS 1.2.
+enum class Content : std::uint8_t { text, hello, keys, cipher, goodbye, data, finished, parting, proxy };
 
 struct Step {
   Act act = Act::pause;
@@ -73,7 +76,8 @@ using Life = std::vector<Step>;
 
 /// Whether it happens to all connections; it names none then.
 constexpr bool concerns_all(Act act) {
-  return act == Act::pause || act == Act::reload || act == Act::unwatch || act == Act::watch;
+  return act == Act::pause || act == Act::reload || act == Act::unwatch || act == Act::watch || act == Act::restart ||
+         act == Act::refuse;
 }
 
 std::string_view name_of(Act act);

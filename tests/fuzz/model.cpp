@@ -44,6 +44,9 @@ std::size_t Model::End::unread() const {
 void Model::apply(const Step& step, const Report& report) {
   if (step.act == Act::unwatch || step.act == Act::watch) {
     set_watched(step.act == Act::watch);
+  } else if (step.act == Act::restart) {
+    set_watched(false);
+    set_watched(true);
   }
   if (concerns_all(step.act)) {
     return;
@@ -126,6 +129,8 @@ void Model::count_operation(const End& end, bool sends, const Step& step, std::i
 
 void Model::Turn::bring(Content content) {
   is_request = is_request || content == Content::text || content == Content::data;
+  brings_handshake = brings_handshake || content == Content::hello || content == Content::keys ||
+                     content == Content::cipher || content == Content::finished;
   brings_goodbye = brings_goodbye || content == Content::goodbye || content == Content::parting;
 }
 
@@ -147,11 +152,12 @@ void Model::send(Connection& c, bool by_server, const Step& step, const Report& 
   count_operation(self, true, step, report.bytes);
   if (!by_server) {
     c.call = report.when;
-    c.asked = step.content;
+    c.has_asked = true;
+    c.asked = step.content == Content::proxy ? Content::text : step.content;
     c.torn_call = c.torn_call && !watched_;
   } else if (c.turn ? c.turn->unsure || c.turn->loose : c.torn) {
     answer_loosely(c, report);
-  } else if (c.turn && !c.turn->is_request) {
+  } else if (c.turn && !c.turn->is_request && (c.turn->brings_handshake || c.turn->brings_goodbye)) {
     if (!c.turn->brings_goodbye) {
       numbers(self)[kHandshakes] += 1;
     }

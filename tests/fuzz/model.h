@@ -31,6 +31,9 @@
  *    not. Both are no calls; but tickets that come back to a client's Finished may be taken for the answer to one.
  *  - A call of a client is answered by the first receive after a send: from its last send to the arrival of what came
  *    back.
+ *  - The header of a proxy belongs to the turn that it begins, of whatever kind that is; alone it is a request.
+ *  - A connection that nobody accepts is none.
+ *  - A tacho that is started anew counts from there on, as after a gap.
  *  - Connections are TCP's; one that is passed on to another target is closed here and opened there when it is used
  *    there for the first time.
  *  - While the targets are not watched nothing counts. What is read afterwards is a request when it is answered, also
@@ -96,6 +99,9 @@ class Model {
     bool reset = false;
     std::deque<Arrival> queue = {};
     [[nodiscard]] std::size_t unread() const;
+    [[nodiscard]] bool begins_with_proxy() const {
+      return !queue.empty() && queue.front().content == Content::proxy && !queue.front().begun;
+    }
     [[nodiscard]] bool can_send() const { return open && !shut && !reset; }
   };
   struct Turn {
@@ -105,6 +111,7 @@ class Model {
     kernel_test::Moment last_read;
     bool is_request = false;  ///< some of it is neither handshake nor goodbye
     bool brings_goodbye = false;
+    bool brings_handshake = false;
     bool unsure = false;  ///< all of it was read before the last gap's end
     bool loose = false;   ///< it is a request, whose beginning may not be known
     void bring(Content content);
@@ -124,6 +131,7 @@ class Model {
     kernel_test::Moment born;                 ///< before anything that happened to it
     bool torn = false;                        ///< something open at the server's end may be known from before a gap
     bool torn_call = false;                   ///< the same at the client's
+    bool has_asked = false;                   ///< the client has sent something
     bool greets = false;                      ///< a ClientHello was sent that no ServerHello answers yet
     [[nodiscard]] bool is_tcp() const { return kind != How::local; }
   };

@@ -7,6 +7,9 @@ namespace tacho::fuzz {
 namespace {
 
 constexpr int kMostConnections = 6;
+/// Of version 2 with IPv4 addresses, and of a line.
+constexpr int kProxyLeast = 28;
+constexpr int kProxyMost = 107;
 
 bool is_one_of(How how, auto list) {
   return std::ranges::find(list, how) != list.end();
@@ -15,8 +18,11 @@ bool is_one_of(How how, auto list) {
 }  // namespace
 
 bool Model::can(const Step& step) const {
-  if (step.act == Act::unwatch || step.act == Act::watch) {
-    return watched_ == (step.act == Act::unwatch) && datagrams_.empty();
+  if (step.act == Act::unwatch || step.act == Act::watch || step.act == Act::restart) {
+    return watched_ == (step.act != Act::watch) && datagrams_.empty();
+  }
+  if (step.act == Act::refuse) {
+    return step.how == How::tcp || step.how == How::tcp6;
   }
   if (concerns_all(step.act)) {
     return true;
@@ -45,6 +51,10 @@ bool Model::can(const Step& step) const {
         return other.kind == c.kind && !other.accepted && other.number < c.number;
       });
     case Act::client_send:
+      if (step.content == Content::proxy && (c.has_asked || step.bytes < kProxyLeast || step.bytes > kProxyMost ||
+                                             is_one_of(step.how, std::array{How::sendfile, How::more, How::several}))) {
+        return false;
+      }
       // A thread that reads may find only a part of what is sent in several.
       return !(c.reader && (step.how == How::several || step.how == How::more || step.how == How::sendfile)) &&
              c.client.can_send() && step.bytes > 1 && is_one_of(step.how, kSends) && reaches(c.server);
@@ -55,7 +65,9 @@ bool Model::can(const Step& step) const {
     case Act::client_read:
       return c.client.open && step.bytes > 1 && c.client.unread() > 0 && is_one_of(step.how, kReads);
     case Act::server_read:
-      return served && !c.reader && step.bytes > 1 && c.server.unread() > 0 && is_one_of(step.how, kReads);
+      // Whoever expects a proxy reads its header whole.
+      return served && !c.reader && step.bytes > 1 && c.server.unread() > 0 && is_one_of(step.how, kReads) &&
+             !(c.server.begins_with_proxy() && step.bytes <= kProxyMost);
     case Act::server_wait:
       return served && !c.reader && step.bytes > 1 && c.server.unread() == 0 && !c.server.ended && !c.server.reset &&
              is_one_of(step.how, kReads) && step.how != How::peek;

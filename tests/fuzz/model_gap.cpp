@@ -57,7 +57,11 @@ void Model::may_have_connections(const Connection& c) {
 /// A turn that may be known from before a gap, or whose beginning may not be known.
 void Model::answer_loosely(Connection& c, const Report& report) {
   Expected& expected = numbers(c.server);
-  expected[kRequests] += c.turn && !c.turn->unsure ? Span{.least = 1, .most = 1} : kOnceOrNot;
+  const bool surely = c.turn && !c.turn->unsure && c.turn->is_request;
+  expected[kRequests] += surely ? Span{.least = 1, .most = 1} : kOnceOrNot;
+  if (c.turn && c.turn->brings_handshake) {
+    expected[kHandshakes] += kOnceOrNot;
+  }
   for (const auto sum : {kQueue, kReceive, kDuration, kService}) {
     expected[sum] += Span{.least = 0, .most = time_between(c.born, report.when).most};
   }
