@@ -272,6 +272,13 @@ Result<void> App::read_again() {
       errors.push_back(config::format(error, loaded.file_name));
       spdlog::error("{}", errors.back());
     }
+    // Defaults would end every target that it names.
+    if (loaded.empty) {
+      errors.push_back(loaded.file_name +
+                       ": it is empty; if somebody is writing it, reload once more, and better move a "
+                       "complete file into its place; `{}` in it stands for the defaults");
+      spdlog::error("{}", errors.back());
+    }
     if (!errors.empty()) {
       scraper_->set_reload_state({false, scraper_->reload_state().success_time});
       return fail("the configuration is not changed: " + join(errors));

@@ -38,7 +38,7 @@ std::string remedy(int code) {
 }  // namespace
 
 Loaded load_text(std::string_view yaml, std::string_view file_name) {
-  Loaded loaded{.file_name = std::string(file_name), .config = {}, .errors = {}, .warnings = {}};
+  Loaded loaded{.file_name = std::string(file_name), .config = {}, .errors = {}, .warnings = {}, .empty = false};
   Problems problems;
   try {
     read_document(yaml, loaded.config, problems);
@@ -56,9 +56,12 @@ Loaded load_file(const std::string& path) {
     return {.file_name = path,
             .config = {},
             .errors = {{.where = {}, .message = text.error().message, .hint = remedy(text.error().code)}},
-            .warnings = {}};
+            .warnings = {},
+            .empty = false};
   }
-  return load_text(*text, path);
+  Loaded loaded = load_text(*text, path);
+  loaded.empty = text->empty();
+  return loaded;
 }
 
 }  // namespace tacho::config

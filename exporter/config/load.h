@@ -15,6 +15,7 @@ struct Loaded {
   Config config;
   std::vector<Diagnostic> errors;
   std::vector<Diagnostic> warnings;
+  bool empty = false;  ///< not a byte in it, as in a file that somebody has opened to write it anew
 };
 
 /// Reads YAML 1.2 strictly (keys.cpp says what it may contain) and reports all that is wrong with it, each with line

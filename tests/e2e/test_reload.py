@@ -54,6 +54,26 @@ def test_counters_survive_good_and_bad_configurations(cgroups, by_signal):
         assert tacho.requests("added") == 29
 
 
+def test_a_file_that_is_being_written_ends_no_target(cgroups):
+    """Whoever writes it anew empties it first; a reload that was asked for before may come just then."""
+    kept = cgroups("kept")
+    with ExactServer(kept.prefix) as server, Tacho({"targets": [target("kept", kept.path)]}) as tacho:
+        tacho.wait_for_target("kept")
+        good = tacho.config_file.read_text()
+        exact(server.address, 211, connections=3)
+        tacho.configure("")
+        assert tacho.reload() == 500
+        assert not last_reload_was_good(tacho)
+        assert "it is empty" in tacho.process.output
+        exact(server.address, 101)
+        assert tacho.settled("kept").get("tacho_requests_total", target="kept") == 211 + 101
+        tacho.configure(good)
+        wait_until(lambda: tacho.reload() == 200, 5, "the complete one is taken")
+        # Who wants the defaults says so.
+        tacho.configure("{}\n")
+        wait_until(lambda: tacho.reload() == 200, 5, "the defaults are taken")
+
+
 def test_reload_wants_a_post(cgroups):
     with Tacho({"targets": [target("none", "/nothing-here")]}) as tacho:
         assert tacho.http("/-/reload")[0] == 405
