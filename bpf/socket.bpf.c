@@ -234,7 +234,7 @@ static __always_inline void on_data_ready(struct sock *sk)
 		return; /* The reader was faster than this hook. */
 	tp = tcp_sock_of(sk);
 	now = tp ? FIELD(tp, tcp_clock_cache) : bpf_ktime_get_ns();
-	data_arrived(st, tp, now);
+	data_arrived(st, sk, tp, now);
 	if (may_serve_datagrams(sk, st))
 		datagram_arrived(sk, st, now);
 	/*

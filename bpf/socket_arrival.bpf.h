@@ -22,8 +22,21 @@ static __always_inline void begin_arrivals(struct socket_state *st, const struct
 	st->arrival_seq = FIELD(tp, copied_seq);
 }
 
-static __always_inline void data_arrived(struct socket_state *st, const struct tcp_sock *tp, u64 now)
+/* A TCP socket has been put into a sockmap: what was kept of its positions says nothing any more. */
+static __always_inline void forget_positions(struct socket_state *st, struct sock *sk)
 {
+	if (st->past_tcp || !is_tcp(sk))
+		return;
+	st->past_tcp = true;
+	st->arrival = 0;
+	st->left = false;
+}
+
+static __always_inline void data_arrived(struct socket_state *st, struct sock *sk, const struct tcp_sock *tp,
+					 u64 now)
+{
+	if (!tp)
+		forget_positions(st, sk);
 	if (tp && st->role == TACHO_ROLE_SERVER) {
 		u32 come = FIELD(tp, rcv_nxt);
 		u32 read = FIELD(tp, copied_seq);
@@ -48,9 +61,13 @@ static __always_inline void data_arrived(struct socket_state *st, const struct t
 static __always_inline u64 awaited_arrival(struct socket_state *st, struct sock *sk,
 					   const struct tcp_sock *tp, u64 now)
 {
-	u64 arrival = st->arrival;
-	bool left = st->left;
+	u64 arrival;
+	bool left;
 
+	if (!tp)
+		forget_positions(st, sk);
+	arrival = st->arrival;
+	left = st->left;
 	if (tp) {
 		u32 read = FIELD(tp, copied_seq);
 

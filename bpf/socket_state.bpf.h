@@ -85,6 +85,7 @@ struct socket_state {
 	u64 established; /* accepted and not yet handled by the server; 0 afterwards */
 	u32 peer;	 /* client: dependency slot */
 	u8 handovers;	 /* to other targets */
+	bool past_tcp;	 /* see tcp_sock_of() */
 	u64 notes[SOCKET_EVENTS][NOTES_AT_ONCE];
 	/* Datagram sockets. A byte each: hooks on other CPUs set them at the same time. */
 	bool has_ring;

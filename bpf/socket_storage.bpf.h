@@ -4,6 +4,21 @@
 
 #include "socket_state.bpf.h"
 
+/*
+ * Is the socket in a sockmap? Then its data may go right into the queue of another socket, past TCP (service
+ * meshes speed up connections within a node so), and positions in the stream stand still: it has none. The
+ * kernel hangs what it needs for that (struct sk_psock) to sk_user_data; an array of listening sockets does,
+ * too, and marks it (SK_USER_DATA_BPF).
+ */
+#define USER_DATA_OF_ARRAY 2
+
+static __always_inline bool may_go_past_tcp(struct sock *sk)
+{
+	u64 data = (u64)FIELD(sk, sk_user_data);
+
+	return data && !(data & USER_DATA_OF_ARRAY);
+}
+
 #ifdef TACHO_BASIC
 
 /* Entries are freed with their sockets (hook `socket_gone`). */
@@ -89,7 +104,7 @@ static __always_inline struct sock *unix_peer(struct sock *sk)
 /* bpf_skc_to_tcp_sock is for pointers that the verifier knows. */
 static __always_inline struct tcp_sock *tcp_sock_of(struct sock *sk)
 {
-	return is_tcp(sk) ? (struct tcp_sock *)sk : NULL;
+	return is_tcp(sk) && !may_go_past_tcp(sk) ? (struct tcp_sock *)sk : NULL;
 }
 
 #else
@@ -133,7 +148,7 @@ static __always_inline struct sock *unix_peer(struct sock *sk)
 
 static __always_inline struct tcp_sock *tcp_sock_of(struct sock *sk)
 {
-	return bpf_skc_to_tcp_sock(sk);
+	return may_go_past_tcp(sk) ? NULL : bpf_skc_to_tcp_sock(sk);
 }
 
 #endif

@@ -123,6 +123,7 @@ struct sock {
 	u16 sk_protocol;
 	struct socket *sk_socket;
 	struct socket_wq *sk_wq;
+	void *sk_user_data; /* the two lowest bits are flags */
 };
 
 struct socket {
