@@ -7,6 +7,11 @@
 
 #include "socket_binding.bpf.h"
 
+static __always_inline bool is_listening(struct sock *sk)
+{
+	return (is_tcp(sk) || is_mptcp(sk)) && FIELD(sk, __sk_common.skc_state) == TCP_LISTEN;
+}
+
 SEC("iter/task_file")
 int socket_list_ports(struct bpf_iter__task_file *ctx)
 {
@@ -19,7 +24,7 @@ int socket_list_ports(struct bpf_iter__task_file *ctx)
 	sk = sock_of_file(file);
 	if (!sk)
 		return 0;
-	if ((is_tcp(sk) || is_mptcp(sk)) && FIELD(sk, __sk_common.skc_state) == TCP_LISTEN)
+	if (is_listening(sk))
 		note_listener(sk);
 	return 0;
 }
@@ -44,8 +49,7 @@ int socket_list_own_ports(struct bpf_iter__tcp *ctx)
 	return 0;
 }
 
-SEC("iter/task_file")
-int socket_adopt(struct bpf_iter__task_file *ctx)
+static __always_inline void adopt_socket(struct bpf_iter__task_file *ctx, bool listeners_only)
 {
 	struct target_rules *rules = get_rules();
 	struct file *file = ctx->file;
@@ -55,15 +59,29 @@ int socket_adopt(struct bpf_iter__task_file *ctx)
 	u64 cgroup;
 
 	if (!file || !task || !rules)
-		return 0;
+		return;
 	cgroup = cgroup_of(task);
 	if (surely_unwatched(rules, cgroup, FIELD(task, tgid)))
-		return 0;
+		return;
 	sk = sock_of_file(file);
-	if (!sk)
-		return 0;
+	if (!sk || (listeners_only && !is_listening(sk)))
+		return;
 	st = state_of(sk);
 	if (!st || st->generation != rules->generation)
 		bind_by_task(sk, rules, cgroup, FIELD(task, tgid), TACHO_ROLE_NONE, OLDER_THAN_US);
+}
+
+SEC("iter/task_file")
+int socket_adopt(struct bpf_iter__task_file *ctx)
+{
+	adopt_socket(ctx, false);
+	return 0;
+}
+
+/* Whose listening was missed. Of other sockets, what they do first is still to be seen, or tells enough. */
+SEC("iter/task_file")
+int socket_adopt_listeners(struct bpf_iter__task_file *ctx)
+{
+	adopt_socket(ctx, true);
 	return 0;
 }

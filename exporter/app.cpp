@@ -197,7 +197,8 @@ Result<std::unique_ptr<App>> App::start(const Cli& cli, const config::Config& co
     return std::unexpected(discovery.error());
   }
   app->discovery_ = std::move(*discovery);
-  app->discovery_->on_adoption_due([scraper = app->scraper_.get()] { scraper->adopt(); });
+  app->discovery_->on_added([scraper = app->scraper_.get()] { scraper->adopt(); });
+  app->discovery_->on_looked([scraper = app->scraper_.get()] { scraper->find_missed(); });
   app->scraper_->set_reload_state({true, unix_time()});
   app->run(std::chrono::steady_clock::now());
   if (!paths->cgroupfs.empty()) {

@@ -104,6 +104,8 @@ class Probe {
   virtual Result<void> flush() = 0;
   /// Finds what is older than the programs or than a target.
   virtual Result<void> adopt() = 0;
+  /// Finds what hooks have missed and no later event tells of; every half a minute.
+  virtual Result<void> find_missed() { return {}; }
 
   /// Looks after what no event announces; once a second. `now_ns` is CLOCK_MONOTONIC.
   virtual Result<void> maintain(std::int64_t /*now_ns*/) { return {}; }

@@ -33,6 +33,7 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kListeners{"socket_list_own_ports", "socket_list_ports"};
 constexpr const char* kAdopt = "socket_adopt";
+constexpr const char* kAdoptListeners = "socket_adopt_listeners";
 struct Sweep {
   std::string_view map;
   std::string_view iterator;
@@ -91,6 +92,18 @@ class SocketProbe final : public Probe {
     const bpf_program* program = object_->program(kAdopt);
     if (program == nullptr) {
       return fail("sockets that are older than tacho are not known");
+    }
+    if (auto done = list_ports(); !done) {
+      return done;
+    }
+    return kernel::run_iterator(program);
+  }
+
+  /// Of connections their own operations tell.
+  Result<void> find_missed() override {
+    const bpf_program* program = object_->program(kAdoptListeners);
+    if (program == nullptr) {
+      return {};  // adopt() has told
     }
     if (auto done = list_ports(); !done) {
       return done;

@@ -22,7 +22,7 @@ constexpr std::array<Names, 2> kDataReadyAgain{"socket_data_ready", "socket_data
 constexpr std::array<Names, 1> kState{"socket_state_change"};
 constexpr std::array<Names, 2> kStateAgain{"socket_state_change", "socket_state_change_again"};
 constexpr std::array<Names, 1> kRawState{"raw_socket_state_change"};
-constexpr std::array<Names, 2> kOlder{"socket_list_ports", "socket_adopt"};
+constexpr std::array<Names, 3> kOlder{"socket_list_ports", "socket_adopt", "socket_adopt_listeners"};
 constexpr std::array<Names, 1> kOlderMore{"socket_list_own_ports"};
 constexpr std::array<Names, 2> kSweep{"socket_sweep_datagrams", "socket_sweep_states"};
 constexpr std::array<Names, 2> kSweepKeys{"socket_sweep_datagram_keys", "socket_sweep_state_keys"};

@@ -69,6 +69,14 @@ void Scraper::adopt() {
   }
 }
 
+void Scraper::find_missed() {
+  for (const auto& probe : probes_) {
+    if (auto done = probe->find_missed(); !done) {
+      spdlog::warn("probe {}: {}", probe->name(), done.error().message);
+    }
+  }
+}
+
 void Scraper::count_skipped() {
   const auto all = objects();
   skipped_.resize(all.size());

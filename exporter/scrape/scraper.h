@@ -57,6 +57,8 @@ class Scraper final : public targets::TargetObserver {
 
   /// Finds the sockets and waits that are older than their targets; takes the mutex.
   void adopt();
+  /// Has the probes find what hooks have missed.
+  void find_missed();
   /// Samples the counters behind the windowed gauges; once a second, takes the mutex.
   void sample();
   /// One exposition; takes the mutex, changes nothing. One probe that fails leaves out its own families only.

@@ -55,9 +55,10 @@ class Discovery {
   /// Other rules from now on; targets that stay keep their counters.
   Result<void> reconfigure(const config::Config& config);
 
-  /// Called outside the mutex, after targets were added, for what is older than they are; and after each look at
-  /// everything, for what hooks have missed.
-  void on_adoption_due(std::function<void()> callback) { on_adoption_due_ = std::move(callback); }
+  /// Called after targets were added, outside the mutex, for what is older than they are.
+  void on_added(std::function<void()> callback) { on_added_ = std::move(callback); }
+  /// Called after each look at everything, outside the mutex, for what hooks have missed.
+  void on_looked(std::function<void()> callback) { on_looked_ = std::move(callback); }
 
   /// Configured targets that match nothing; on any thread.
   [[nodiscard]] std::vector<std::string> absent() const { return absent_.get(); }
@@ -105,7 +106,8 @@ class Discovery {
   std::vector<std::string> draining_;           // cgroups of targets in which nobody listens any more
   TargetNews news_;
   std::size_t live_ = 0;
-  std::function<void()> on_adoption_due_;
+  std::function<void()> on_added_;
+  std::function<void()> on_looked_;
   Guarded<std::vector<std::string>> absent_;
   std::set<std::string> reported_absent_;
   RateLimited problems_;

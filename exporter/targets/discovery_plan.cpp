@@ -121,9 +121,8 @@ void Discovery::apply(std::vector<DesiredTarget> wanted, Time now) {
     table_.all_count();
   } while (table_.has_waiting());
   await_comebacks();
-  bool adopts = grew;
-  if (looked_ && !processes_due_) {
-    adopts = true;
+  const bool looked = looked_ && !processes_due_;
+  if (looked) {
     looked_ = false;
     maps_.end_look([this](std::uint32_t tgid) { return world_.processes.contains(tgid); });
   }
@@ -137,8 +136,11 @@ void Discovery::apply(std::vector<DesiredTarget> wanted, Time now) {
   } else if (!failures.empty()) {
     schedule(now + kRetry);
   }
-  if (adopts && on_adoption_due_) {
-    on_adoption_due_();
+  if (looked && on_looked_) {
+    on_looked_();
+  }
+  if (grew && on_added_) {
+    on_added_();
   }
 }
 
