@@ -12,6 +12,9 @@ namespace {
 constexpr std::array kSendWays{How::send, How::write, How::sendmsg};
 constexpr std::array kReadWays{How::recv, How::read, How::recvmsg, How::peek};
 
+constexpr std::string_view kBothEphemeral =
+    "of a socket older than tacho the ports tell who asks, and here both are ephemeral";
+
 bool is_one_of(How how, const auto& list) {
   return std::ranges::find(list, how) != list.end();
 }
@@ -92,6 +95,7 @@ void Datagrams::apply(const Step& step, const Report& report, Expected& server, 
       client[kSendOperations] += 1;
       client[kSentBytes] += static_cast<double>(report.bytes);
       peer.unanswered_calls += 1;
+      peer.older = false;
       peer.call_open = true;
       waiting_[peer.kind].push_back({.connection = step.connection,
                                      .bytes = step.bytes,
@@ -119,6 +123,9 @@ void Datagrams::client_read(Peer& peer, const Step& step, const Report& report, 
   if (step.how == How::peek) {
     return;
   }
+  if (peer.older) {
+    excuse_ = kBothEphemeral;
+  }
   peer.answers.pop_front();
   client[kReceiveOperations] += 1;
   client[kReceivedBytes] += static_cast<double>(report.bytes);
@@ -140,7 +147,12 @@ void Datagrams::server_read(How kind, const Step& step, const Report& report, Ex
   server[kReceivedBytes] += static_cast<double>(report.bytes);
   Peer& peer = peers_.at(arrival.connection);
   peer.has_asked = true;
-  peer.requests.push_back({.arrival = arrival_of(arrival, report), .read = report.when});
+  // Which of several a reply answers is not known.
+  const bool beside = std::ranges::any_of(peer.requests, &Request::forgotten);
+  peer.requests.push_back({.arrival = arrival_of(arrival, report),
+                           .read = report.when,
+                           .unseen = arrival.unseen || beside,
+                           .forgotten = beside});
 }
 
 void Datagrams::server_send(Peer& peer, const Step& step, const Report& report, Expected& server) {
@@ -153,10 +165,36 @@ void Datagrams::server_send(Peer& peer, const Step& step, const Report& report, 
   }
   const Request request = peer.requests.front();
   peer.requests.pop_front();
+  if (request.forgotten) {
+    excuse_ = kBothEphemeral;
+  }
+  if (request.unseen) {
+    server[kRequests] += 1;
+    for (const auto sum : {kDuration, kService, kQueue}) {
+      server[sum] += kernel_test::Span{.least = 0, .most = 1e3};
+    }
+    return;
+  }
   server[kRequests] += 1;
   server[kDuration] += time_between(request.arrival, report.when);
   server[kService] += time_between(request.read, report.when);
   server[kQueue] += time_between(request.arrival, request.read);
+}
+
+void Datagrams::restart() {
+  for (auto& [connection, peer] : peers_) {
+    for (Request& request : peer.requests) {
+      request.unseen = true;
+      request.forgotten = true;
+    }
+    peer.call_open = false;
+    peer.older = true;
+  }
+  for (auto& [kind, waiting] : waiting_) {
+    for (Arrival& arrival : waiting) {
+      arrival.unseen = true;
+    }
+  }
 }
 
 std::optional<Step> Datagrams::last_step() const {

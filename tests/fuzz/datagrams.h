@@ -19,6 +19,8 @@
  *  - Which of several open requests of a peer a reply answers is not known: the sums are the same.
  *  - A client's call is a send that something came back after: no fewer than there were turns, no more than both
  *    datagrams sent and come back.
+ *  - What had come, and was not read, when tacho was started anew counts when it is answered, with times that are not
+ *    known. An answer to what had been read by then tells nothing of who asked.
  */
 namespace tacho::fuzz {
 
@@ -26,6 +28,8 @@ class Datagrams {
  public:
   [[nodiscard]] bool can(const Step& step) const;
   void apply(const Step& step, const Report& report, Expected& server, Expected& client);
+  /// Tacho is started anew.
+  void restart();
   [[nodiscard]] std::optional<Step> last_step() const;
   /// See Model::excuse().
   [[nodiscard]] std::string_view excuse() const { return excuse_; }
@@ -45,10 +49,13 @@ class Datagrams {
     int bytes = 0;
     kernel_test::Moment when;
     bool surely = false;  ///< it had come by `when.latest`
+    bool unseen = false;  ///< it came before tacho was there
   };
   struct Request {
     kernel_test::Moment arrival;
     kernel_test::Moment read;
+    bool unseen = false;     ///< it came before tacho was there
+    bool forgotten = false;  ///< it was read before that, or beside one that was
   };
   struct Peer {
     How kind = How::udp;
@@ -58,6 +65,7 @@ class Datagrams {
     std::deque<Arrival> answers = {};
     int unanswered_calls = 0;
     bool call_open = false;
+    bool older = false;  ///< than tacho, which has seen nothing of the client's socket yet
   };
 
   void client_read(Peer& peer, const Step& step, const Report& report, Expected& client);

@@ -70,11 +70,13 @@ void Driver::start() {
 
 void Driver::restart() {
   for (const Target target : kTargets) {
+    const auto index = static_cast<std::size_t>(target);
     Numbers so_far = numbers(target);
+    // What is open now begins at 0.
     for (const auto now : {kInFlight, kActiveServer, kActiveClient}) {
-      so_far.erase(now);
+      so_far[now] = before_.at(index).at(now);
     }
-    carried_.at(static_cast<std::size_t>(target)) = std::move(so_far);
+    carried_.at(index) = std::move(so_far);
   }
   tacho_.reset();
   start();
@@ -326,9 +328,8 @@ void Driver::step(Model& model, const Step& step) {
 }
 
 std::string Driver::live(const Life& life) {
-  std::array<Numbers, kTargets.size()> before;
   for (const Target target : kTargets) {
-    before.at(static_cast<std::size_t>(target)) = numbers(target);
+    before_.at(static_cast<std::size_t>(target)) = numbers(target);
   }
   Model model;
   try {
@@ -347,12 +348,12 @@ std::string Driver::live(const Life& life) {
     ++excused_;
     return {};
   }
-  std::string different = differences(model, before);
+  std::string different = differences(model);
   if (!different.empty()) {
     // What ends in the background may take a moment.
     tacho_->wait_for(
         [&] {
-          different = differences(model, before);
+          different = differences(model);
           return different.empty();
         },
         500ms);

@@ -45,12 +45,13 @@ class Driver {
   void await_end(const Model& model, const Step& step);
   void step(Model& model, const Step& step);
   void renew_agents();
-  [[nodiscard]] std::string differences(const Model& model, const std::array<Numbers, kTargets.size()>& before);
+  [[nodiscard]] std::string differences(const Model& model);
 
   std::array<kernel_test::Cgroup, kTargets.size()> cgroups_;
   std::string config_file_;
   std::unique_ptr<kernel_test::Running> tacho_;
   std::array<Numbers, kTargets.size()> carried_;  // what those before it have counted
+  std::array<Numbers, kTargets.size()> before_;   // the life that is being lived
   std::array<std::unique_ptr<Agent>, kPlaces> agents_;
   std::map<How, std::int64_t> listeners_;  // port, or pid of who listens
   int excused_ = 0;

@@ -14,10 +14,10 @@ Numbers Driver::numbers(Target target) {
   return counted;
 }
 
-std::string Driver::differences(const Model& model, const std::array<Numbers, kTargets.size()>& before) {
+std::string Driver::differences(const Model& model) {
   std::string text;
   for (const Target target : kTargets) {
-    const Numbers& was = before.at(static_cast<std::size_t>(target));
+    const Numbers& was = before_.at(static_cast<std::size_t>(target));
     for (const auto& [name, value] : numbers(target)) {
       const auto found = model.of(target).find(name);
       const Bounds wanted = found == model.of(target).end() ? Bounds{} : found->second;

@@ -203,7 +203,7 @@ void add_gap(Life& life, Dice& dice) {
 /// One life in so many has a restart, which takes as long as a hundred lives.
 constexpr int kRestarts = 80;
 
-/// Somewhere in it tacho is started anew; without datagrams, too.
+/// Somewhere in it tacho is started anew.
 void add_restart(Life& life, Dice& dice) {
   life.insert(life.begin() + dice.below(static_cast<int>(life.size())), Step{.act = Act::restart});
 }

@@ -47,6 +47,7 @@ void Model::apply(const Step& step, const Report& report) {
   } else if (step.act == Act::restart) {
     set_watched(false);
     set_watched(true);
+    datagrams_.restart();
   }
   if (concerns_all(step.act)) {
     return;

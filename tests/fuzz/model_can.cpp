@@ -19,7 +19,7 @@ bool is_one_of(How how, auto list) {
 
 bool Model::can(const Step& step) const {
   if (step.act == Act::unwatch || step.act == Act::watch || step.act == Act::restart) {
-    return watched_ == (step.act != Act::watch) && datagrams_.empty();
+    return watched_ == (step.act != Act::watch) && (step.act == Act::restart || datagrams_.empty());
   }
   if (step.act == Act::refuse) {
     return step.how == How::tcp || step.how == How::tcp6;
