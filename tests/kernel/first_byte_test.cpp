@@ -69,8 +69,9 @@ TEST_CASE("the first byte of a reply is what a blocking send begins with, not wh
     close_connection(server);
     const double known = ends ? 2 : 1;
     CHECK(shared().wait_for([&] { return where.observations("tacho_request_reply_seconds") == known; }));
-    // All but what the buffers of both sides hold.
-    CHECK(where.sum("tacho_request_reply_seconds") > known * 0.5 * seconds(kReading));
+    // All but what the buffers of both sides hold; those of MPTCP grow larger.
+    const double share = kind == Place::Kind::mptcp ? 0.1 : 0.5;
+    CHECK(where.sum("tacho_request_reply_seconds") > known * share * seconds(kReading));
     finish(server);
   }
 }
