@@ -3,6 +3,8 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+// It needs the one before it.
+#include <linux/vm_sockets.h>
 #include <sys/un.h>
 
 #include <array>
@@ -219,6 +221,40 @@ TEST_CASE("several datagrams that are open at once are each answered once") {
   check_turns(where, kRequests);
   server.tell();
   server.finish();
+}
+
+TEST_CASE("families that are not followed have no requests") {
+  sockaddr_vm address{};
+  address.svm_family = AF_VSOCK;
+  address.svm_cid = VMADDR_CID_LOCAL;
+  address.svm_port = VMADDR_PORT_ANY;
+  const auto* any = reinterpret_cast<const sockaddr*>(&address);
+  const UniqueFd listener(::socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!listener || ::bind(listener.get(), any, sizeof(address)) != 0) {
+    WARN("skipped: this kernel has no vsock to itself (vsock_loopback)");
+    return;
+  }
+  must(::listen(listener.get(), 1) == 0, "listen");
+  socklen_t length = sizeof(address);
+  must(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length) == 0, "getsockname");
+  address.svm_cid = VMADDR_CID_LOCAL;
+  const Watched where;
+  Child client(where.directory(), [&address](Line& parent) {
+    const UniqueFd connection(::socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    must(::connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0, "connect");
+    // Served by whoever is watched.
+    parent.tell();
+    serve(connection, kRequests, 10, 20);
+    parent.tell();
+  });
+  const UniqueFd connection = accept_from(listener);
+  (void)client.hear();
+  ask(connection, kRequests, 10, 20);
+  (void)client.hear();
+  CHECK(where.value("tacho_requests_total") == 0);
+  CHECK(where.receives() == 0);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  client.finish();
 }
 
 TEST_CASE("the operations of a socket pair count, its turns do not") {
