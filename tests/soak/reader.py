@@ -76,7 +76,7 @@ def _read(port: int, pid: int, paused: Pause, end, results) -> None:
         pauses = paused.begun()
         if paused.is_set():
             continue
-        begin, waited = time.monotonic(), waited_so_far(pid)
+        waited, begin = waited_so_far(pid), time.monotonic()
         try:
             status, body = attack.scrape(port, tls=True, headers="Accept: text/plain;version=0.0.4\r\n", timeout=30)
             took = time.monotonic() - begin - (waited_so_far(pid) - waited)
