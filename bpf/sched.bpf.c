@@ -30,14 +30,21 @@ static __always_inline u32 state_off_cpu(struct task_struct *task, long bits)
 #endif
 }
 
-/* The system call that a thread sleeps in. Workers of io_uring are in none, though their registers say 0. */
-static __always_inline u32 call_slot(struct task_struct *task, const struct pt_regs *regs)
+/* Notes the system call that a thread sleeps in. Workers of io_uring are in none, though their registers say
+ * 0.
+ */
+static __always_inline void fall_asleep(struct sched_state *st, struct task_struct *task,
+					const struct pt_regs *regs)
 {
 	s64 number = (s64)FIELD(regs, SYSCALL_NUMBER);
 
 	if (FIELD(task, flags) & (PF_IO_WORKER | PF_USER_WORKER) || number < 0)
-		return TACHO_OFFCPU_NONE;
-	return number < TACHO_SYSCALLS ? call_slots[number] : TACHO_OFFCPU_OTHER;
+		number = NO_SYSCALL;
+	if (number == NO_SYSCALL)
+		st->call = TACHO_OFFCPU_NONE;
+	else
+		st->call = number < TACHO_SYSCALLS ? call_slots[number] : TACHO_OFFCPU_OTHER;
+	st->wait = wait_of(task, st->state, number, regs);
 }
 
 /* The thread leaves the CPU; the task is the current one. */
@@ -56,8 +63,9 @@ static __always_inline void switch_out(struct sched_state *st, struct task_struc
 		st->state = TACHO_THREAD_RUNNABLE;
 	} else if (!(bits & TASK_DEAD)) {
 		st->state = state_off_cpu(task, bits);
-		st->call = call_slot(task, current_registers());
+		fall_asleep(st, task, current_registers());
 	}
+	st->waits.stops++;
 	st->since = now;
 	begin_state(st, sums, shard);
 	mark_change(&sums->end);
@@ -180,33 +188,38 @@ int sched_adopt(struct bpf_iter__task *ctx)
 {
 	struct target_rules *rules = get_rules();
 	struct task_struct *task = ctx->task;
-	struct sched_state first = {};
+	struct sched_state *first = first_state(FIRST_BY_WALK);
+	struct thread_owner owner = {};
 	struct sched_shard *sums;
 	struct sched_state *st;
 	u64 cgroup;
 
-	if (!task || !rules || FIELD(task, flags) & PF_KTHREAD)
+	if (!task || !rules || !first || FIELD(task, flags) & PF_KTHREAD)
 		return 0;
 	cgroup = cgroup_of(task);
 	if (surely_unwatched(rules, cgroup, FIELD(task, tgid)) || state_of(task))
 		return 0;
-	first.state = state_now(task);
-	find_owner(&first, task, rules, cgroup);
-	if (first.state == NO_STATE || !first.watched)
+	first->state = state_now(task);
+	find_owner(&owner, task, rules, cgroup);
+	if (first->state == NO_STATE || !owner.watched)
 		return 0;
-	sums = get_shard(&first.target, SHARED_SHARD);
+	set_owner(first, &owner);
+	sums = get_shard(&first->target, SHARED_SHARD);
 	if (!sums)
 		return 0;
-	first.call = is_off_cpu(first.state) ? call_slot(task, task_registers(task)) : 0;
-	first.since = bpf_ktime_get_ns();
-	first.adopted = first.since;
-	st = new_state(task, &first);
+	first->call = 0;
+	if (is_off_cpu(first->state))
+		fall_asleep(first, task, task_registers(task));
+	begin_record(first, task);
+	first->since = bpf_ktime_get_ns();
+	first->adopted = first->since;
+	st = new_state(task, first);
 	if (!st)
 		count_loss(TACHO_LOST_TASK_STATE);
-	if (!st || st->adopted != first.adopted)
+	if (!st || st->adopted != first->adopted)
 		return 0;
 	mark_shared_change(&sums->begin);
-	begin_state(&first, sums, SHARED_SHARD);
+	begin_state(first, sums, SHARED_SHARD);
 	mark_shared_change(&sums->end);
 	return 0;
 }

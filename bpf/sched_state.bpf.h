@@ -7,23 +7,30 @@
 #include "lib/targets.bpf.h"
 #include "lib/task_state.bpf.h"
 #include "sched.h"
+#include "thread_record.bpf.h"
 
 #define NO_STATE TACHO_THREAD_STATES
 
-struct sched_state {
-	u64 since;	 /* when `state` began */
-	u64 cgroups;	 /* address of the set of cgroups it was in when `target` was found */
-	u64 affinity_at; /* when its affinity was looked at */
-	u64 adopted;	 /* who made this: a walk over the tasks at this time; 0: the scheduler's events */
-	struct target_ref target;
-	u32 generation; /* of the look-up maps when it was found */
-	u8 state;	/* NO_STATE: not among the threads of `target` */
-	u8 call;	/* slot of the system call in which it is off CPU */
-	bool watched;	/* it belongs to `target`; else to none */
-};
-
 /* All memory is there from the beginning: these events must not ask for any. */
 TASK_STATES(sched_states, sched_state, 0)
+
+/*
+ * What a thread's memory begins as: too much for the stack. The first element is for threads that an event
+ * tells of, the second for the walk over all of them, of which there is one at a time.
+ */
+enum { FIRST_BY_EVENT, FIRST_BY_WALK, FIRST_STATES };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, FIRST_STATES);
+	__type(key, u32);
+	__type(value, struct sched_state);
+} first_states SEC(".maps");
+
+static __always_inline struct sched_state *first_state(u32 way)
+{
+	return bpf_map_lookup_elem(&first_states, &way);
+}
 
 #ifdef TACHO_BASIC
 static __always_inline bool surely_stateless(struct task_struct *task)

@@ -5,11 +5,7 @@
 #include "lib/loss.bpf.h"
 #include "lib/presence.bpf.h"
 #include "sched_state.bpf.h"
-
-static __always_inline bool is_off_cpu(u32 state)
-{
-	return state >= TACHO_THREAD_SLEEPING && state < TACHO_THREAD_STATES;
-}
+#include "sched_waits.bpf.h"
 
 /* Takes the thread out of its target's sums; within their bracket. */
 static __always_inline void end_state(struct sched_state *st, struct sched_shard *sums, u32 shard, u64 now)
@@ -18,6 +14,7 @@ static __always_inline void end_state(struct sched_state *st, struct sched_shard
 	u32 call = st->call;
 
 	st->state = NO_STATE;
+	end_wait(st, state, now);
 	if (state < TACHO_THREAD_STATES)
 		leave(shard, &sums->states[state], now);
 	if (is_off_cpu(state) && call < TACHO_OFFCPU_CALLS)
@@ -53,19 +50,50 @@ static __always_inline void forget_thread(struct sched_state *st)
 	mark_change(&sums->end);
 }
 
+struct thread_owner {
+	struct target_ref target;
+	u64 cgroups;
+	u32 generation;
+	bool watched;
+};
+
 /* Whose the thread is. */
-static __always_inline void find_owner(struct sched_state *st, struct task_struct *task,
+static __always_inline void find_owner(struct thread_owner *owner, struct task_struct *task,
 				       const struct target_rules *rules, u64 cgroup)
 {
 	struct target_ref *found;
 
 	/* Both before the look-up: what changes meanwhile is seen the next time. */
-	st->generation = rules->generation;
-	st->cgroups = (u64)FIELD(task, cgroups);
+	owner->generation = rules->generation;
+	owner->cgroups = (u64)FIELD(task, cgroups);
 	found = find_target(rules, cgroup, FIELD(task, tgid));
-	st->watched = found;
+	owner->watched = found;
 	if (found)
-		st->target = *found;
+		owner->target = *found;
+}
+
+static __always_inline void set_owner(struct sched_state *st, const struct thread_owner *owner)
+{
+	st->generation = owner->generation;
+	st->cgroups = owner->cgroups;
+	st->watched = owner->watched;
+	if (owner->watched)
+		st->target = owner->target;
+}
+
+static __always_inline struct sched_state *new_thread(struct task_struct *task)
+{
+	struct sched_state *first = first_state(FIRST_BY_EVENT), *st = NULL;
+
+	if (first) {
+		first->state = NO_STATE;
+		st = new_state(task, first);
+	}
+	if (!st)
+		count_loss(TACHO_LOST_TASK_STATE);
+	else if (!st->waits.key)
+		begin_record(st, task);
+	return st;
 }
 
 /* Charges the thread to the target that it belongs to now; NULL if that is none. Once per thread and change.
@@ -74,7 +102,7 @@ static __noinline struct sched_state *bind_thread(struct task_struct *task, u64 
 {
 	struct sched_state *st = state_of(task);
 	struct target_rules *rules = get_rules();
-	struct sched_state found = {.state = NO_STATE};
+	struct thread_owner found = {};
 
 	if (!rules)
 		return NULL;
@@ -82,21 +110,14 @@ static __noinline struct sched_state *bind_thread(struct task_struct *task, u64 
 	if (!st && !found.watched)
 		return NULL;
 	if (!st)
-		st = new_state(task, &found);
-	if (!st) {
-		count_loss(TACHO_LOST_TASK_STATE);
+		st = new_thread(task);
+	if (!st)
 		return NULL;
-	}
 	if (!found.watched || st->target.index != found.target.index ||
 	    st->target.epoch != found.target.epoch)
 		forget_thread(st);
-	st->generation = found.generation;
-	st->cgroups = found.cgroups;
-	st->watched = found.watched;
-	if (!found.watched)
-		return NULL;
-	st->target = found.target;
-	return st;
+	set_owner(st, &found);
+	return found.watched ? st : NULL;
 }
 
 /* A set of cgroups is another one as soon as the thread moves: one comparison for the four steps to its id.

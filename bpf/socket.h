@@ -2,6 +2,7 @@
 /* What the socket probe's programs share with user space. */
 #pragma once
 
+#include "anatomy.h"
 #include "lib/histogram.h"
 
 #include <linux/types.h>
@@ -74,6 +75,8 @@ struct socket_shard {
 	__u64 connections_closed[2];
 	__u64
 	    node_requests[2]; /* of the node itself, left out of all else: answered, answered to the target */
+	struct duration_histogram handover;
+	struct request_parts parts[2]; /* of requests that were not slow, and of slow ones */
 };
 
 /* Time of the target's latest operation in each direction, shared by all its threads; a cache line each. */
@@ -85,9 +88,10 @@ struct socket_chain {
 /* One element per target index. */
 struct socket_chains {
 	struct socket_chain direction[TACHO_DIRECTIONS];
-	__u32 peers; /* dependency slots that were asked for */
-	__u32 spare; /* one of them that was given back; 0: none */
-	__u32 pad[14];
+	__u32 peers;   /* dependency slots that were asked for */
+	__u32 spare;   /* one of them that was given back; 0: none */
+	__u64 slow_ns; /* set by user space: a request that takes longer is slow; 0: none is */
+	__u32 pad[12];
 };
 
 /* A TCP port somebody listens on: tells server sockets from client sockets where their birth was not seen. */
@@ -125,6 +129,8 @@ struct peer_key {
  * max_peers. */
 struct dependency {
 	struct duration_histogram duration; /* its count is that of calls */
-	struct peer_address peer;	    /* family is written last */
+	__u64 in_line_ns; /* from the last send to the read of the answer, by threads that had a request to
+			     answer */
+	struct peer_address peer; /* family is written last */
 	__u32 pad;
 };

@@ -3,17 +3,22 @@
 #pragma once
 
 #include "socket_alpn.bpf.h"
+#include "socket_anatomy.bpf.h"
 #include "socket_handshake.bpf.h"
 #include "socket_peers.bpf.h"
 #include "socket_pipelining.bpf.h"
 #include "socket_state.bpf.h"
 
-static __always_inline void observe_call(const struct socket_state *st, u64 back)
+/* What came back at `back` was read at `now`. */
+static __always_inline void observe_call(const struct socket_state *st, u64 back, u64 now)
 {
 	struct dependency *dependency = get_dependency(&st->target, st->peer);
 
-	if (dependency)
-		observe_atomic(&dependency->duration, elapsed(st->last_send, back));
+	if (!dependency)
+		return;
+	observe_atomic(&dependency->duration, elapsed(st->last_send, back));
+	if (is_call_in_line(st->last_send))
+		add_atomic(&dependency->in_line_ns, elapsed(st->last_send, now));
 }
 
 /* Something was sent since calls were answered last. Our FIN has a place in the stream, too. */
@@ -61,7 +66,7 @@ static __always_inline void client_sent(struct socket_state *st, struct sock *sk
 					u64 now, u32 bytes)
 {
 	if (st->tls == TLS_HELD)
-		observe_call(st, st->first_reply);
+		observe_call(st, st->first_reply, st->first_reply);
 	begin_goodbye(st, bytes);
 	st->last_send = now;
 	if (st->call_open)
@@ -94,6 +99,6 @@ static __always_inline void client_received(struct socket_state *st, struct sock
 	}
 	if (st->role == TACHO_ROLE_CLIENT && answers_goodbye(st, back))
 		return;
-	observe_call(st, back);
+	observe_call(st, back, now);
 	count_multiplexed_call(st, shard);
 }

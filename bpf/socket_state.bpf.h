@@ -7,6 +7,7 @@
 #include "lib/loss.bpf.h"
 #include "lib/targets.bpf.h"
 #include "socket.h"
+#include "thread_record.bpf.h"
 
 /* What a program leaves notes of, see socket_again.bpf.h. */
 enum socket_event { EVENT_SEND, EVENT_RECEIVE, EVENT_DATA_READY, SOCKET_EVENTS };
@@ -108,6 +109,13 @@ struct socket_state {
 	u32 batch_next; /* message of it */
 	u32 calls_open; /* of a socket that only calls */
 	u32 calls_run;	/* of these, begun since the last answer */
+	/* Of the open turn, see socket_anatomy.bpf.h. */
+	u64 reader; /* key of the thread that read last; 0: not known */
+	struct wait_mark read_mark;
+	u32 reader_begun; /* the turn's number among those of whoever began it */
+	u16 reader_place;
+	bool reader_waits;  /* it has not been told yet that the turn is over */
+	bool reader_shared; /* others were open when this one began */
 };
 
 /* By target index; each an array of struct socket_shard, whose shape is set before loading. */

@@ -109,6 +109,7 @@ static __always_inline void sweep_turn(struct sock *sk, struct socket_state *st,
 	shared = age < TURN_PATIENCE_NS ? NULL : get_shared_shard(&st->target);
 	if (!shared || !replace(&st->left_waiting, seen, LEFT_FORGOTTEN | st->turn))
 		return;
+	release_reader(st);
 	add_atomic(&shared->oneway, 1);
 	add_atomic(&shared->dismissed, 1);
 }

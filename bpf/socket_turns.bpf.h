@@ -3,6 +3,7 @@
 #pragma once
 
 #include "socket_alpn.bpf.h"
+#include "socket_anatomy.bpf.h"
 #include "socket_arrival.bpf.h"
 #include "socket_brokers.bpf.h"
 #include "socket_first_byte.bpf.h"
@@ -118,6 +119,7 @@ static __always_inline void count_end(struct socket_state *st, struct sock *sk, 
 	}
 	st->first_reply = 0;
 	st->counted = false;
+	release_reader(st);
 	if (open)
 		st->ended = st->turn;
 }
@@ -252,6 +254,7 @@ static __always_inline void server_received(struct socket_state *st, struct sock
 {
 	u64 arrival = awaited_arrival(st, sk, tp, now);
 	u64 last_read = st->last_read;
+	u32 turn = st->turn;
 
 	st->overlap = false;
 	if (is_open(st) && !begins_another(st, shard, tp, arrival, last_read)) {
@@ -272,6 +275,7 @@ static __always_inline void server_received(struct socket_state *st, struct sock
 		return;
 	}
 	gather_opening(st, bytes);
+	note_read(st, now, turn != st->turn, is_counted_late(st));
 	st->last_read = now;
 	st->turn_bytes += bytes;
 	if (st->records)
@@ -332,6 +336,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	}
 	first = first_byte_time(st, sk, tp, now, bytes);
 	st->ended = turn;
+	release_reader(st);
 	if (st->late_read)
 		observe_late_turn(st, shard, turn, now);
 	if (answers_nothing(st, last_send, now) || (speaks_to_broker(st) && only_acknowledges(st))) {
@@ -364,6 +369,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	if (st->records && st->tls != TLS_ASKED)
 		count_records(st, shard);
 	observe_turn(st, shard, first);
+	note_answer(st, shard, first, now);
 	if (st->overlap || st->many) {
 		add(&shard->overlapped_turns, 1);
 		st->overlap = false;

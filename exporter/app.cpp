@@ -119,27 +119,37 @@ App::App(const Cli& cli, const config::Config& config)
 App::~App() = default;
 
 Result<void> App::load_probes(bool attach, std::vector<std::unique_ptr<probes::Probe>>& probes) {
-  const probes::Environment environment{.targets = targets_object_.get(),
-                                        .shards = kernel::shard_layout(kernel::possible_cpus()),
-                                        .indices = table_.indices(),
-                                        .max_peers = config_.limits.max_peers,
-                                        .cgroup_v1 = cgroup_v1_,
-                                        .hierarchies = hierarchies_,
-                                        .btf_path = cli_.btf_file,
-                                        .attach = attach};
-  // The verifier works through each object on a CPU of its own.
-  std::vector<std::pair<std::string_view, std::future<Result<std::unique_ptr<probes::Probe>>>>> loading;
-  for (const probes::Entry& entry : probes::registry()) {
-    if (entry.settings(config_).enabled) {
-      loading.emplace_back(entry.name,
-                           std::async(std::launch::async, entry.load, std::cref(config_), std::cref(environment)));
+  probes::Environment environment{.targets = targets_object_.get(),
+                                  .shards = kernel::shard_layout(kernel::possible_cpus()),
+                                  .indices = table_.indices(),
+                                  .max_peers = config_.limits.max_peers,
+                                  .cgroup_v1 = cgroup_v1_,
+                                  .hierarchies = hierarchies_,
+                                  .btf_path = cli_.btf_file,
+                                  .attach = attach};
+  using Loaded = Result<std::unique_ptr<probes::Probe>>;
+  std::vector<std::pair<const probes::Entry*, Loaded>> loaded;
+  for (const bool later : {false, true}) {
+    // The verifier works through each object on a CPU of its own.
+    std::vector<std::pair<const probes::Entry*, std::future<Loaded>>> loading;
+    for (const probes::Entry& entry : probes::registry()) {
+      if (entry.settings(config_).enabled && (entry.threads == probes::Entry::Threads::read) == later) {
+        loading.emplace_back(&entry,
+                             std::async(std::launch::async, entry.load, std::cref(config_), std::cref(environment)));
+      }
+    }
+    for (auto& [entry, probe] : loading) {
+      loaded.emplace_back(entry, probe.get());
+      if (entry->threads == probes::Entry::Threads::kept && loaded.back().second) {
+        environment.threads = &(*loaded.back().second)->object();
+      }
     }
   }
-  for (auto& [name, loaded] : loading) {
-    auto probe = loaded.get();
+  std::ranges::sort(loaded, {}, &decltype(loaded)::value_type::first);  // as the registry has them
+  for (auto& [entry, probe] : loaded) {
     if (!probe) {
-      spdlog::error("probe {} is left out: {}", name, probe.error().message);
-      failed_probes_.emplace_back(name);
+      spdlog::error("probe {} is left out: {}", entry->name, probe.error().message);
+      failed_probes_.emplace_back(entry->name);
       continue;
     }
     report_hooks((*probe)->object());
@@ -242,6 +252,9 @@ void App::warn_of_restart(const config::Config& config) const {
   }
   if (differs([](const config::Config& c) { return c.run_statistics; })) {
     keys.emplace_back("run_statistics");
+  }
+  if (differs([](const config::Config& c) { return c.probes.anatomy; })) {
+    keys.emplace_back("probes.anatomy");
   }
   for (const probes::Entry& entry : probes::registry()) {
     if (differs([&entry](const config::Config& c) { return entry.settings(c).enabled; }) ||

@@ -211,6 +211,7 @@ struct super_block {
 
 struct inode {
 	struct super_block *i_sb;
+	unsigned short i_mode;
 };
 
 struct qstr {
@@ -239,6 +240,15 @@ struct file {
 
 struct mm_struct {
 	struct file *exe_file;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
 };
 
 typedef struct {
@@ -311,6 +321,7 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	const struct cred *real_cred;
+	struct files_struct *files;
 	struct nsproxy *nsproxy;
 	struct css_set *cgroups;
 	struct bpf_local_storage *bpf_storage;
@@ -323,6 +334,7 @@ struct pt_regs {
 	    flags, sp, ss;
 };
 #define SYSCALL_NUMBER orig_ax
+#define FIRST_ARGUMENT di
 #elif defined(__TARGET_ARCH_arm64)
 struct user_pt_regs {
 	__u64 regs[31];
@@ -338,6 +350,7 @@ struct pt_regs {
 	int syscallno;
 };
 #define SYSCALL_NUMBER syscallno
+#define FIRST_ARGUMENT orig_x0
 #endif
 
 struct seq_file;

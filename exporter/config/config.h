@@ -93,10 +93,19 @@ struct ProbeSwitch {
   Attach attach = Attach::automatic;
 };
 
+/// What the time of requests went to; told by the probes `socket` and `sched` together.
+struct AnatomySwitch {
+  bool enabled = true;
+  Duration slow{0};  ///< requests that take longer are slow; 0: longer than the target's own p99
+
+  bool operator==(const AnatomySwitch&) const = default;
+};
+
 struct Probes {
   ProbeSwitch socket;
   ProbeSwitch poll;
   ProbeSwitch sched;
+  AnatomySwitch anatomy;
 };
 
 /// What protobuf carries of a histogram; the text formats have no other form than the classic one.

@@ -194,6 +194,35 @@ Type<ProbeSwitch> probe(std::string_view what) {
   });
 }
 
+/// A duration, or `auto`, which is 0.
+Type<Duration> threshold(Duration low, Duration high) {
+  Type<Duration> type = duration(low, high);
+  const Json given = type.schema;
+  type.schema = {{"anyOf", {{{"const", "auto"}}, given}}};
+  type.summary = "auto or " + type.summary;
+  type.read = [read = type.read](const Node& node, Duration& out, const Context& context) {
+    if (node.kind == Node::Kind::scalar && node.text == "auto") {
+      out = Duration::zero();
+    } else {
+      read(node, out, context);
+    }
+  };
+  type.show = [show = type.show](const Duration& value) {
+    return value == Duration::zero() ? Json("auto") : show(value);
+  };
+  return type;
+}
+
+Type<AnatomySwitch> anatomy() {
+  return section<AnatomySwitch>({
+      key("enabled", &AnatomySwitch::enabled, boolean(),
+          "Whether to tell what the time of requests went to. Needs the probes `socket` and `sched`."),
+      key("slow", &AnatomySwitch::slow, threshold(1us, 1h),
+          "Requests that take longer are slow ones, whose time is told apart. `auto`: longer than 99 % of the target's "
+          "own in the last minute."),
+  });
+}
+
 Type<Probes> probes() {
   return section<Probes>({
       key("socket", &Probes::socket, probe("sends, receives, requests and connections"),
@@ -202,6 +231,7 @@ Type<Probes> probes() {
           "Time spent waiting for work in epoll, poll and select."),
       key("sched", &Probes::sched, probe("what threads do"),
           "Time that threads run, wait for a CPU, sleep or are blocked; quotas and limits of CPUs."),
+      key("anatomy", &Probes::anatomy, anatomy(), "What the time of requests went to."),
   });
 }
 

@@ -6,12 +6,12 @@
 namespace tacho::config {
 namespace {
 
-constexpr std::array<std::string_view, 31> kReserved{
+constexpr std::array<std::string_view, 33> kReserved{
     // who the series is about
     "target", "namespace", "pod", "container", "cgroup", "container_id", "runtime",
     // labels of single families
-    "clock", "collector", "condition", "device", "direction", "file", "function", "hook", "method", "operation",
-    "outcome", "peer", "probe", "program", "reason", "role", "state", "syscall", "version",
+    "clock", "collector", "condition", "device", "direction", "file", "function", "hook", "method", "mode", "operation",
+    "outcome", "part", "peer", "probe", "program", "reason", "role", "state", "syscall", "version",
     // labels with a meaning of their own in Prometheus
     "instance", "job", "le", "quantile", "revision"};
 

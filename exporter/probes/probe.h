@@ -22,6 +22,7 @@ namespace tacho::probes {
 /// What every probe is loaded with.
 struct Environment {
   const kernel::BpfObject* targets = nullptr;  ///< owner of the look-up maps
+  const kernel::BpfObject* threads = nullptr;  ///< owner of what is known of threads; none: nothing is
   kernel::ShardLayout shards;
   std::size_t indices = 0;  ///< of targets
   std::uint32_t max_peers = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -18,6 +19,8 @@ struct Entry {
   std::span<const metrics::Family> (*families)();
   const config::ProbeSwitch& (*settings)(const config::Config&);
   Result<std::unique_ptr<Probe>> (*load)(const config::Config&, const Environment&);
+  /// Whether its object is Environment::threads for others, or it is such another one.
+  enum class Threads : std::uint8_t { unused, kept, read } threads = Threads::unused;
 };
 
 std::span<const Entry> registry();

@@ -12,6 +12,7 @@
 #include "kernel/features.h"
 #include "kernel/iterator.h"
 #include "kernel/kernel_types.h"
+#include "probes/anatomy.h"
 #include "probes/histogram_decode.h"
 #include "probes/load.h"
 #include "probes/sched_decode.h"
@@ -159,6 +160,16 @@ Result<std::unique_ptr<Probe>> load_sched_probe(const config::Config& config, co
           return done;
         }
         if (auto done = setup.set_constant("cpus_online", online); !done) {
+          return done;
+        }
+        const bool anatomy = config.probes.anatomy.enabled && config.probes.socket.enabled;
+        if (auto done = setup.set_constant("anatomy", static_cast<std::uint32_t>(anatomy)); !done) {
+          return done;
+        }
+        if (auto done = setup.set_constant("call_waits", call_waits()); !done) {
+          return done;
+        }
+        if (auto done = setup.set_max_entries("latest_reads", static_cast<std::uint32_t>(environment.indices)); !done) {
           return done;
         }
         return set_up_blocks(setup, "sched_blocks", sizeof(sched_shard), environment);

@@ -47,13 +47,15 @@ constexpr std::array<std::string_view, 3> kBoundedMaps{"listening_ports", "depen
 class SocketProbe final : public Probe {
  public:
   SocketProbe(std::unique_ptr<kernel::BpfObject> object, kernel::MappedArray chains, const Environment& environment,
-              PeerNames names)
+              PeerNames names, config::AnatomySwitch anatomy)
       : object_(std::move(object)),
+        anatomy_(anatomy),
         names_(std::move(names)),
         chains_(std::move(chains)),
         blocks_("socket", object_->map("socket_blocks"), sizeof(socket_shard), environment.shards.shards()),
         dependencies_("dependency", object_->map("dependency_blocks"), sizeof(dependency), environment.max_peers + 1),
-        intervals_ns_(environment.indices) {}
+        intervals_ns_(environment.indices),
+        slow_(environment.indices) {}
 
   [[nodiscard]] std::string_view name() const override { return "socket"; }
   [[nodiscard]] std::span<const metrics::Family> families() const override { return socket_families(); }
@@ -63,6 +65,7 @@ class SocketProbe final : public Probe {
   Result<void> add_target(std::uint32_t index) override {
     chains_.at<socket_chains>(index) = {};
     intervals_ns_.at(index) = {};
+    slow_.at(index) = {};
     if (auto added = dependencies_.add(index); !added) {
       return added;
     }
@@ -139,7 +142,7 @@ class SocketProbe final : public Probe {
     });
   }
 
-  void count(std::uint32_t index, std::int64_t /*now_ns*/, Activity& activity) override {
+  void count(std::uint32_t index, std::int64_t now_ns, Activity& activity) override {
     ConditionCounters::Turns counters;
     std::uint64_t queue_ns = 0;
     for_each_shard(index, [&](const socket_shard& shard) {
@@ -154,6 +157,10 @@ class SocketProbe final : public Probe {
       counters.repeated += load(shard.repeated_turns);
     });
     counters.requests = metrics::total(activity.duration);
+    if (anatomy_.enabled) {
+      __atomic_store_n(&chains_.at<socket_chains>(index).slow_ns,
+                       slow_.at(index).update(anatomy_.slow, activity.duration, now_ns), __ATOMIC_RELAXED);
+    }
     for_each_dependency(index, [&counters](const dependency& entry) {
       metrics::Histogram duration;
       add_histogram(duration, entry.duration);
@@ -227,6 +234,7 @@ class SocketProbe final : public Probe {
     for_each_dependency(index, [this, &all](const dependency& entry) {
       DependencySnapshot snapshot;
       add_histogram(snapshot.duration, entry.duration);
+      snapshot.in_line_ns = load(entry.in_line_ns);
       // A slot is named when its first connection is made; slot 0 has no name and is shown once it is used.
       const bool named = __atomic_load_n(&entry.peer.family, __ATOMIC_ACQUIRE) != 0;
       if (named || metrics::total(snapshot.duration) > 0) {
@@ -252,6 +260,9 @@ class SocketProbe final : public Probe {
 
   [[nodiscard]] SocketSnapshot snapshot(std::uint32_t index) const {
     SocketSnapshot sum;
+    if (anatomy_.enabled) {
+      sum.anatomy.emplace();
+    }
     for_each_shard(index, [&sum](const socket_shard& shard) { add_shard(sum, shard); });
     return sum;
   }
@@ -266,11 +277,13 @@ class SocketProbe final : public Probe {
   }
 
   std::unique_ptr<kernel::BpfObject> object_;
+  config::AnatomySwitch anatomy_;
   PeerNames names_;
   kernel::MappedArray chains_;  // by index
   TargetBlocks blocks_;
   TargetBlocks dependencies_;
   std::vector<std::array<std::int64_t, TACHO_DIRECTIONS>> intervals_ns_;  // by index, latest exported
+  std::vector<SlowThreshold> slow_;                                       // by index
   bool ports_listed_ = false;
   std::int64_t next_sweep_ns_ = 0;
   std::set<std::uint32_t> gone_;  // removed since the last flush()
@@ -294,6 +307,31 @@ std::uint32_t receives_tell_time() {
   return static_cast<std::uint32_t>(kernel <= kLastKernel);
 }
 
+/// Where the records of threads are, as bpf/socket_anatomy.bpf.h has it.
+enum class Threads : std::uint32_t { unknown, in_storage, in_hash };
+
+Threads find_threads(const config::Config& config, const Environment& environment) {
+  if (!config.probes.anatomy.enabled || environment.threads == nullptr || !environment.threads->attached("threads")) {
+    return Threads::unknown;
+  }
+  return environment.threads->method("state") == "task_storage" ? Threads::in_storage : Threads::in_hash;
+}
+
+Result<void> set_up_threads(kernel::ObjectSetup& setup, Threads threads, const Environment& environment) {
+  if (auto done = setup.set_constant("threads_in", static_cast<std::uint32_t>(threads)); !done) {
+    return done;
+  }
+  if (threads == Threads::unknown) {
+    return {};
+  }
+  for (const char* map : {"sched_states", "latest_reads"}) {
+    if (auto done = setup.reuse_map(map, environment.threads->map(map)); !done) {
+      return done;
+    }
+  }
+  return {};
+}
+
 Result<void> set_up_dependencies(kernel::ObjectSetup& setup, const Environment& environment) {
   if (auto done = setup.set_constant("max_peers", environment.max_peers); !done) {
     return done;
@@ -315,7 +353,11 @@ Result<std::unique_ptr<Probe>> load_socket_probe(const config::Config& config, c
   const std::array variants{
       kernel::Variant{"socket_storage", kernel::source_of("socket", socket_bpf__elf_bytes), socket_hooks()},
       kernel::Variant{"hash", kernel::source_of("socket", socket_basic_bpf__elf_bytes), socket_basic_hooks()}};
-  const kernel::BpfObject::Setup set_up = [&environment, &names](kernel::ObjectSetup& setup) -> Result<void> {
+  const Threads threads = find_threads(config, environment);
+  const kernel::BpfObject::Setup set_up = [&environment, &names, threads](kernel::ObjectSetup& setup) -> Result<void> {
+    if (auto done = set_up_threads(setup, threads, environment); !done) {
+      return done;
+    }
     if (auto done = setup.set_constant("preemptible_tracepoints",
                                        static_cast<std::uint32_t>(kernel::has_preemptible_tracepoints()));
         !done) {
@@ -356,7 +398,9 @@ Result<std::unique_ptr<Probe>> load_socket_probe(const config::Config& config, c
   if (auto done = names.publish((*object)->map("peer_networks")); !done) {
     return std::unexpected(done.error());
   }
-  return std::make_unique<SocketProbe>(std::move(*object), std::move(*chains), environment, std::move(names));
+  config::AnatomySwitch anatomy = config.probes.anatomy;
+  anatomy.enabled = threads != Threads::unknown;
+  return std::make_unique<SocketProbe>(std::move(*object), std::move(*chains), environment, std::move(names), anatomy);
 }
 
 }  // namespace tacho::probes

@@ -130,6 +130,9 @@ constexpr std::array kFamilies{
            "Requests that the target has answered (server) and calls that were made in it (client) by the node itself, "
            "where exclude_clients leaves them out: they are in no other family.",
            "role", kRoles},
+};
+
+constexpr std::array kDependencyFamilies{
     Family{"tacho_dependency_calls_total",
            Type::counter,
            "",
@@ -142,9 +145,24 @@ constexpr std::array kFamilies{
            "From the last send of a call to the first byte that comes back.",
            "peer",
            {}},
+    Family{"tacho_request_dependency_seconds_total",
+           Type::counter,
+           "seconds",
+           "Time of requests that went to calls: from the last send of a call to the read of its answer, by threads "
+           "that had read a request and not answered it. Absent where there was none.",
+           "peer",
+           {}},
 };
-constexpr std::size_t kDependencyCalls = kFamilies.size() - 2;
-constexpr std::size_t kDependencyDuration = kFamilies.size() - 1;
+
+const auto& all_families() {
+  static const auto families = [] {
+    std::vector<Family> all(kFamilies.begin(), kFamilies.end());
+    all.insert(all.end(), anatomy_families().begin(), anatomy_families().end());
+    all.insert(all.end(), kDependencyFamilies.begin(), kDependencyFamilies.end());
+    return all;
+  }();
+  return families;
+}
 
 std::int64_t nanoseconds(std::uint64_t ns) {
   return static_cast<std::int64_t>(ns);
@@ -158,7 +176,7 @@ std::uint64_t excess(std::uint64_t a, std::uint64_t b) {
 }  // namespace
 
 std::span<const Family> socket_families() {
-  return kFamilies;
+  return all_families();
 }
 
 metrics::Moments read_moments(const socket_moments& m) {
@@ -197,6 +215,9 @@ void add_shard(SocketSnapshot& s, const socket_shard& shard) {
     s.connections_closed[r] += load(shard.connections_closed[r]);
     s.connections_opened[r] += load(shard.connections_opened[r]);
     s.node_requests[r] += load(shard.node_requests[r]);
+  }
+  if (s.anatomy) {
+    add_shard(*s.anatomy, shard);
   }
 }
 
@@ -255,10 +276,16 @@ void decode(const SocketSnapshot& s, std::span<const DependencySnapshot> depende
   for (const std::uint64_t count : s.node_requests) {
     row.values.push_back(Value::count(count));
   }
+  decode(s.anatomy, requests(s), row);
+  const std::size_t calls = all_families().size() - kDependencyFamilies.size();
   for (const DependencySnapshot& dependency : dependencies) {
     row.dynamic.push_back(
-        {kDependencyCalls, dependency.peer, Value::count(metrics::total(dependency.duration)), metrics::Histogram{}});
-    row.dynamic.push_back({kDependencyDuration, dependency.peer, Value{}, dependency.duration});
+        {calls, dependency.peer, Value::count(metrics::total(dependency.duration)), metrics::Histogram{}});
+    row.dynamic.push_back({calls + 1, dependency.peer, Value{}, dependency.duration});
+    if (dependency.in_line_ns > 0) {
+      row.dynamic.push_back(
+          {calls + 2, dependency.peer, Value::nanoseconds(nanoseconds(dependency.in_line_ns)), metrics::Histogram{}});
+    }
   }
 }
 

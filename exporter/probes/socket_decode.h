@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -10,6 +11,7 @@
 #include "metrics/moments.h"
 #include "metrics/value.h"
 #include "metrics/window.h"
+#include "probes/anatomy.h"
 
 namespace tacho::probes {
 
@@ -32,12 +34,14 @@ struct SocketSnapshot {
   std::array<std::uint64_t, 2> connections_opened{};  ///< server, client
   std::array<std::uint64_t, 2> connections_closed{};
   std::array<std::uint64_t, 2> node_requests{};  ///< left out of all the others
+  std::optional<Anatomy> anatomy;                ///< of those whose threads are known; set where there are any
 };
 
 /// Calls to one peer.
 struct DependencySnapshot {
   std::string peer;
-  metrics::Histogram duration;  ///< last send to first byte back
+  metrics::Histogram duration;   ///< last send to first byte back
+  std::uint64_t in_line_ns = 0;  ///< of calls within requests
 };
 
 /// Adds a shard that programs may be changing.

@@ -17,5 +17,6 @@ function(config) dashboard.new(
     dashboard.many('container', 'Container', 'label_values(tacho_target_info{%s, target=~"$target", pod=~"$pod"}, container)' % scope, '.*'),
   ],
   (import 'target_requests.libsonnet')(selection)
+  + (import 'target_anatomy.libsonnet')(selection)
   + (import 'target_threads.libsonnet')(selection)
 )

@@ -19,6 +19,9 @@
     // Mean of a histogram, `quantity` being its name without _bucket.
     mean(quantity, more='', labels='')::
       s.ratio(s.rate(quantity + '_sum', more, labels), s.rate(quantity + '_count', more, labels)),
+    // Seconds of a request by part, of a counter with that label; `requests` counts those that it is about.
+    meanByPart(time, requests, more='')::
+      '%s\n  / ignoring (part) group_left ()\n  (%s > 0)' % [s.rate(time, '', 'part'), s.rate(requests, more)],
     // From the native histogram where there is one: it is finer.
     quantile(q, quantity, more='', labels='')::
       '(histogram_quantile(%g, %s)\n  or histogram_quantile(%g, %s))' % [

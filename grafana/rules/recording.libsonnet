@@ -15,6 +15,14 @@
         / (rate(tacho_request_%(quantity)s_seconds_count{%%(selector)s}[5m]) > 0)
     ||| % { quantity: quantity },
 
+  // By part; `requests` are those that it is about.
+  local partMean(time, requests) =
+    |||
+      rate(%s{%%(selector)s}[5m])
+        / ignoring (part) group_left ()
+        (%s > 0)
+    ||| % [time, requests],
+
   prometheusRules+:: {
     groups+: [
       {
@@ -24,6 +32,8 @@
           rule('tacho_request_duration_seconds:mean5m', mean('duration')),
           rule('tacho_request_queue_seconds:mean5m', mean('queue')),
           rule('tacho_request_service_seconds:mean5m', mean('service')),
+          rule('tacho_request_time_seconds:mean5m', partMean('tacho_request_time_seconds_total', 'sum without (mode) (rate(tacho_request_serving_total{mode!="unknown", %(selector)s}[5m]))')),
+          rule('tacho_slow_request_time_seconds:mean5m', partMean('tacho_slow_request_time_seconds_total', 'rate(tacho_slow_requests_total{%(selector)s}[5m])')),
           rule('tacho_request_duration_seconds:p50_rate5m', quantile(0.5)),
           rule('tacho_request_duration_seconds:p99_rate5m', quantile(0.99)),
           rule('tacho_request_queue_per_duration:ratio_rate5m', |||

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * What the time of a request went to.
+ *
+ * The sched probe keeps for every thread how long it has waited for what (thread_record.bpf.h). The last read
+ * of a request notes where these sums stand; the first byte of the reply tells what the request waited for:
+ * - by the same thread: the difference of the two.
+ * - by another one: that had begun when its previous reply was out, or, if it was waiting for work when the
+ *   request was read, when that wait ended. Until then nobody worked on the request: that is its hand-over.
+ * Where the reader has other requests open meanwhile, the parts are those of all of them: such requests are
+ * counted apart.
+ */
+#pragma once
+
+#include "socket_state.bpf.h"
+#include "thread_record.bpf.h"
+
+/* Where the records of threads are. Set before loading. */
+enum { THREADS_UNKNOWN, THREADS_IN_STORAGE, THREADS_IN_HASH };
+const volatile __u32 threads_in = THREADS_UNKNOWN;
+
+/* The sched probe's map, whichever type it has. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, u64);
+	__type(value, struct sched_state);
+} sched_states SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct latest_read);
+} latest_reads SEC(".maps");
+
+static __always_inline void note_latest_read(const struct socket_state *st, u64 now)
+{
+	u32 index = st->target.index;
+	struct latest_read *latest = bpf_map_lookup_elem(&latest_reads, &index);
+
+	if (latest && elapsed(latest->at, now) >= LATEST_READ_NS)
+		*(volatile u64 *)&latest->at = now;
+}
+
+/*
+ * Requests that threads have read. Threads share a place if their numbers are alike, and then seem to serve
+ * each other's requests at the same time. Neighbours are not on one cache line.
+ */
+#define READER_PLACES 16384
+
+struct reader {
+	u32 begun;
+	u32 ended;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, READER_PLACES);
+	__type(key, u32);
+	__type(value, struct reader);
+} readers SEC(".maps");
+
+static __always_inline struct reader *reader_at(u32 place)
+{
+	return bpf_map_lookup_elem(&readers, &place);
+}
+
+static __always_inline u32 place_of(const struct thread_waits *waits)
+{
+	u32 thread = waits->key >> 32;
+
+	return (thread << 3 | (thread >> 11 & 7)) & (READER_PLACES - 1);
+}
+
+/* Of the current thread; NULL if nothing is known of it, or it works for others. */
+static __always_inline struct thread_waits *current_waits(void)
+{
+	struct sched_state *thread = NULL;
+	u64 key;
+
+	if (threads_in == THREADS_IN_STORAGE) {
+		thread = bpf_task_storage_get(&sched_states, bpf_get_current_task_btf(), NULL, 0);
+	} else if (threads_in == THREADS_IN_HASH) {
+		key = bpf_get_current_task();
+		thread = bpf_map_lookup_elem(&sched_states, &key);
+	}
+	/* It runs, whatever is known of it: there are kernels that do not tell of every switch. */
+	return thread && thread->state < TACHO_THREAD_STATES && thread->waits.key ? &thread->waits : NULL;
+}
+
+/* The open turn is over, or goes on without us. */
+static __always_inline void release_reader(struct socket_state *st)
+{
+	struct reader *reader;
+
+	if (threads_in == THREADS_UNKNOWN || !st->reader_waits)
+		return;
+	st->reader_waits = false;
+	reader = reader_at(st->reader_place);
+	if (reader)
+		__sync_fetch_and_add(&reader->ended, 1);
+}
+
+/* A turn begins; `may_stay_open`: nothing will tell if it is given up. */
+static __always_inline void note_reader(struct socket_state *st, const struct thread_waits *waits,
+					bool may_stay_open)
+{
+	struct reader *reader;
+
+	release_reader(st);
+	st->reader_place = place_of(waits);
+	reader = reader_at(st->reader_place);
+	if (!reader)
+		return;
+	st->reader_shared = reader->begun != reader->ended;
+	st->reader_begun = ++reader->begun;
+	if (may_stay_open)
+		__sync_fetch_and_add(&reader->ended, 1);
+	else
+		st->reader_waits = true;
+}
+
+static __always_inline int take_read(struct socket_state *st, u64 now, u32 first, u32 may_stay_open)
+{
+	struct thread_waits *waits = current_waits();
+
+	note_latest_read(st, now);
+	if (!waits) {
+		st->reader = 0;
+		return 0;
+	}
+	waits->serving = now;
+	if (first)
+		note_reader(st, waits, may_stay_open);
+	if (st->reader == waits->key && st->read_mark.stops == waits->stops)
+		return 0;
+	st->reader = waits->key;
+	take_mark(&st->read_mark, waits);
+	return 0;
+}
+
+static __always_inline bool was_alone(const struct socket_state *st)
+{
+	const struct reader *reader = reader_at(st->reader_place);
+
+	return reader && !st->reader_shared && reader->begun == st->reader_begun;
+}
+
+/* Had the thread nothing to do when that was read, until the wait ended? */
+static __always_inline bool waited_for(const struct wait_mark *mark, u64 read)
+{
+	return mark->waited == WAITED_FOR_WORK || elapsed(read, mark->at) <= (u64)mark->waited << WAIT_SHIFT;
+}
+
+/*
+ * When this thread began with a request that another one had read, and where its sums stood then: `start`
+ * and `from`. @return false if that cannot be told
+ */
+static __always_inline bool find_start(struct thread_waits *waits, u64 read)
+{
+	u64 replied = waits->marks[MARK_REPLY].at;
+	u64 earliest = ~0ULL, at, from;
+
+	*(volatile u64 *)&waits->from = MARK_REPLY;
+	*(volatile u64 *)&waits->start = replied;
+	if (replied > read)
+		return true;
+	if (waits->idle_lost > read)
+		return false;
+	*(volatile u64 *)&waits->start = earliest;
+	for (u32 i = MARK_IDLE; i < WAIT_MARKS; i++) {
+		at = waits->marks[i].at;
+		if (at > read && at < *(volatile u64 *)&waits->start) {
+			*(volatile u64 *)&waits->start = at;
+			*(volatile u64 *)&waits->from = i;
+		}
+	}
+	from = *(volatile u64 *)&waits->from;
+	if (*(volatile u64 *)&waits->start != earliest && from < WAIT_MARKS &&
+	    waited_for(&waits->marks[from], read))
+		return true;
+	/* It was at something that nothing is known of, and went on with this one. */
+	*(volatile u64 *)&waits->start = 0;
+	for (u32 i = 0; i < WAIT_MARKS; i++) {
+		at = waits->marks[i].at;
+		if (at <= read && at >= *(volatile u64 *)&waits->start) {
+			*(volatile u64 *)&waits->start = at;
+			*(volatile u64 *)&waits->from = i;
+		}
+	}
+	*(volatile u64 *)&waits->start = read;
+	return true;
+}
+
+static __always_inline void take_part(struct thread_waits *waits, struct request_parts *parts, u32 part,
+				      u64 ns)
+{
+	u64 left = *(volatile u64 *)&waits->left;
+
+	if (ns > left)
+		ns = left;
+	*(volatile u64 *)&waits->left = left - ns;
+	if (ns)
+		add(&parts->ns[part], ns);
+}
+
+/* Since `base`. `tail`: what the reply's own call took after its first byte had left. */
+static __always_inline void take_waits(struct thread_waits *waits, struct request_parts *parts, u64 tail)
+{
+	for (u32 i = 0; i < TACHO_WAITS; i++) {
+		u64 ns = (u64)((u32)(waits->sums[i] >> WAIT_SHIFT) - waits->base.waits[i]) << WAIT_SHIFT;
+
+		if (i == TACHO_PART_NETWORK - TACHO_FIRST_WAIT)
+			ns = elapsed(tail, ns);
+		if (ns)
+			take_part(waits, parts, TACHO_FIRST_WAIT + i, ns);
+	}
+}
+
+/* Set by user space: longer requests are slow ones (struct socket_chains). */
+static __always_inline u32 is_slow(const struct socket_state *st, u64 duration)
+{
+	u32 index = st->target.index;
+	struct socket_chains *chains = bpf_map_lookup_elem(&socket_chains, &index);
+
+	return chains && chains->slow_ns && duration > chains->slow_ns;
+}
+
+static __always_inline void charge_request(struct socket_state *st, struct socket_shard *shard,
+					   struct thread_waits *waits, u64 first, u64 now)
+{
+	u64 tail = elapsed(first, now), mode, from;
+	struct request_parts *parts;
+
+	*(volatile u64 *)&waits->slow = is_slow(st, elapsed(st->turn_arrival, first));
+	*(volatile u64 *)&waits->left = elapsed(st->last_read, first);
+	parts = &shard->parts[*(volatile u64 *)&waits->slow & 1];
+	if (st->reader == waits->key) {
+		mode = was_alone(st) ? TACHO_SERVED_BY_READER : TACHO_SERVED_INTERLEAVED;
+		waits->base = st->read_mark;
+	} else {
+		if (!find_start(waits, st->last_read))
+			return;
+		from = *(volatile u64 *)&waits->from;
+		if (from >= WAIT_MARKS)
+			return;
+		mode = TACHO_SERVED_HANDED_OVER;
+		waits->base = waits->marks[from];
+		take_part(waits, parts, TACHO_PART_HANDOVER, elapsed(st->last_read, waits->start));
+		observe(&shard->handover, elapsed(st->last_read, waits->start));
+	}
+	if (mode < TACHO_SERVING_MODES)
+		add(&parts->requests[mode], 1);
+	add(&parts->ns[TACHO_PART_QUEUE], elapsed(st->turn_arrival, st->turn_read));
+	add(&parts->ns[TACHO_PART_RECEIVE], elapsed(st->turn_read, st->last_read));
+	if (waits->base.stops != waits->stops)
+		take_waits(waits, parts, tail);
+	add(&parts->ns[TACHO_PART_CPU], *(volatile u64 *)&waits->left);
+}
+
+/* The current thread has answered something: what it does from now on is for others. */
+static __always_inline void note_reply(struct thread_waits *waits, u64 now)
+{
+	struct wait_mark *mark = &waits->marks[MARK_REPLY];
+
+	mark->at = now;
+	waits->serving = 0;
+	waits->idle_ends = 0;
+	waits->idle_lost = 0;
+	waits->idle_checked = now;
+	if (mark->stops != waits->stops)
+		take_mark(mark, waits);
+}
+
+static __always_inline int take_answer(struct socket_state *st, struct socket_shard *shard, u64 first,
+				       u64 now)
+{
+	struct thread_waits *waits = current_waits();
+
+	if (!waits)
+		return 0;
+	if (st->reader)
+		charge_request(st, shard, waits, first, now);
+	note_reply(waits, now);
+	return 0;
+}
+
+#ifdef TACHO_BASIC
+#define TAKE_READ take_read
+#define TAKE_ANSWER take_answer
+#else
+/*
+ * Global functions: the verifier works through them once a program, and not on every way that comes here.
+ * Since Linux 5.13 such ones take pointers.
+ */
+__noinline int take_read_once(struct socket_state *st, u64 now, u32 first, u32 may_stay_open)
+{
+	return st ? take_read(st, now, first, may_stay_open) : 0;
+}
+
+__noinline int take_answer_once(struct socket_state *st, struct socket_shard *shard, u64 first, u64 now)
+{
+	return st && shard ? take_answer(st, shard, first, now) : 0;
+}
+
+#define TAKE_READ take_read_once
+#define TAKE_ANSWER take_answer_once
+#endif
+
+/* A read of a request. `first`: it begins a turn; `may_stay_open`: nothing will tell if that is given up. */
+static __always_inline void note_read(struct socket_state *st, u64 now, bool first, bool may_stay_open)
+{
+	if (threads_in != THREADS_UNKNOWN)
+		TAKE_READ(st, now, first, may_stay_open);
+}
+
+/* The open turn is answered, its reply's first byte left at `first`. */
+static __always_inline void note_answer(struct socket_state *st, struct socket_shard *shard, u64 first,
+					u64 now)
+{
+	if (threads_in != THREADS_UNKNOWN)
+		TAKE_ANSWER(st, shard, first, now);
+}
+
+/* A call from `begun` until now: does the thread make it for a request that it has read and not answered? */
+static __always_inline bool is_call_in_line(u64 begun)
+{
+	const struct thread_waits *waits = threads_in == THREADS_UNKNOWN ? NULL : current_waits();
+
+	return waits && waits->serving && (s64)(begun - waits->serving) >= 0;
+}

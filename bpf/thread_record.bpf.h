@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * What is remembered of every thread of a target: the sched probe keeps it, the socket probe takes from it
+ * what a request's time went to.
+ *
+ * A thread's waits are summed up by kind as they end. Two copies of the sums are the waits between, and what
+ * is left of the time between ran on a CPU: so the parts of a request add up to its time, whatever event was
+ * missed.
+ */
+#pragma once
+
+#include "anatomy.h"
+#include "lib/kernel.bpf.h"
+#include "lib/targets.h"
+#include "sched.h"
+
+/* Copies are in units of 1024 ns: 32 bits are 73 minutes. */
+#define WAIT_SHIFT 10
+
+/* A thread's sums at a moment at which it ran. */
+struct wait_mark {
+	u64 at;
+	u32 waited; /* of a wait that ended then: how long, in the same units; or WAITED_FOR_WORK */
+	u32 stops;  /* how often the thread had stopped running */
+	u32 waits[TACHO_WAITS];
+};
+
+/*
+ * A wait right behind a reply is one for more work, however long ago that was read. Later ones may be within
+ * the work: a thread that is free takes what waits for it without a pause.
+ */
+#define WAITED_FOR_WORK (~0U)
+#define BEHIND_REPLY_NS 100000
+
+/* Ends of idle waits that are kept: the first after a reply, and the latest two. */
+#define IDLE_MARKS 3
+
+/* When the target read a request last, at most so much earlier than it did: not each read writes it. */
+struct latest_read {
+	u64 at;
+	u64 pad[7];
+};
+#define LATEST_READ_NS 16384
+
+enum {
+	MARK_REPLY,
+	MARK_BEFORE, /* the latest wait that ended before anything was read that could have ended it */
+	MARK_IDLE,
+	WAIT_MARKS = MARK_IDLE + IDLE_MARKS
+};
+
+struct thread_waits {
+	u64 key; /* tells threads apart, also if one has another's number; 0: what it does is others' work */
+	u64 sums[TACHO_WAITS]; /* ns */
+	u32 stops;
+	u32 idle_ends;	  /* since it replied last, that were worth keeping */
+	u64 idle_lost;	  /* when the latest one of these was that is not kept any more */
+	u64 idle_checked; /* the latest of all ends, or the reply */
+	u64 serving;	  /* when it has read a request that it has not answered yet; 0: none */
+	struct wait_mark marks[WAIT_MARKS];
+	/* Used within one run of a socket program: the verifier does not follow what stands in memory. */
+	u64 left;
+	u64 start;
+	u64 from;
+	u64 slow;
+	struct wait_mark base;
+};
+
+struct sched_state {
+	u64 since;	 /* when `state` began */
+	u64 cgroups;	 /* address of the set of cgroups it was in when `target` was found */
+	u64 affinity_at; /* when its affinity was looked at */
+	u64 adopted;	 /* who made this: a walk over the tasks at this time; 0: the scheduler's events */
+	struct target_ref target;
+	u32 generation; /* of the look-up maps when it was found */
+	u8 state;	/* NO_STATE: not among the threads of `target` */
+	u8 call;	/* slot of the system call in which it is off CPU */
+	bool watched;	/* it belongs to `target`; else to none */
+	u8 wait;	/* what it is off CPU for: a part, counted from TACHO_FIRST_WAIT */
+	struct thread_waits waits;
+};
+
+static __always_inline void take_mark(struct wait_mark *mark, const struct thread_waits *waits)
+{
+	mark->stops = waits->stops;
+	for (u32 i = 0; i < TACHO_WAITS; i++)
+		mark->waits[i] = waits->sums[i] >> WAIT_SHIFT;
+}
