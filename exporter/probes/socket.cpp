@@ -398,6 +398,11 @@ Result<std::unique_ptr<Probe>> load_socket_probe(const config::Config& config, c
   if (auto done = names.publish((*object)->map("peer_networks")); !done) {
     return std::unexpected(done.error());
   }
+  if (config.probes.anatomy.enabled && config.probes.sched.enabled) {
+    const bool known = threads != Threads::unknown;
+    (*object)->note({"anatomy", known ? environment.threads->method("state") : "none",
+                     known ? "" : "the probe sched does not see threads"});
+  }
   config::AnatomySwitch anatomy = config.probes.anatomy;
   anatomy.enabled = threads != Threads::unknown;
   return std::make_unique<SocketProbe>(std::move(*object), std::move(*chains), environment, std::move(names), anatomy);

@@ -550,3 +550,23 @@ TEST_CASE("slow requests are those above the threshold, and their parts are told
   close_connection(server);
   finish(server);
 }
+
+TEST_CASE("where threads are not seen, requests count and nothing is said of what they waited for") {
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  auto config = watching(cgroup.path());
+  config.probes.sched.attach = tacho::config::Attach::kprobe;  // it has no such way
+  Running tacho(config);
+  Child server = server_that(cgroup.directory(), [](const UniqueFd& connection, Line& /*parent*/) {
+    serve(connection, kRequests, kRequest, kReply);
+  });
+  const UniqueFd client = connect_to(server);
+  ask(client, kRequests, kRequest, kReply);
+  (void)server.hear();
+  const Page page = tacho.page();
+  CHECK(page.value("tacho_requests_total", {{"target", "t"}}) == kRequests);
+  CHECK(page.value("tacho_probe_attached", {{"probe", "socket"}, {"hook", "anatomy"}, {"method", "none"}}) == 0);
+  CHECK(page.count("tacho_request_time_seconds_total", {{"target", "t"}}) == 0);
+  CHECK(page.count("tacho_request_serving_total", {{"target", "t"}}) == 0);
+  close_connection(server);
+  finish(server);
+}

@@ -1,0 +1,77 @@
+"""What requests waited for, on real servers under loads that make them wait for something known."""
+
+import pytest
+
+from support.clients.open_loop import OpenLoop
+from support.clients.pgbench import PgbenchRate, initialize
+from support.servers import Gunicorn, Postgres, Waitress
+from support.tacho import Tacho, target
+
+PARTS = ("queue", "receive", "handover", "cpu", "runqueue", "lock", "disk", "network", "event", "sleep", "other")
+MODES = ("same_thread", "handed_over", "interleaved", "unknown")
+
+
+class Anatomy:
+    """Of the requests of a Change: mean seconds by part, share by mode."""
+
+    def __init__(self, change):
+        served = {mode: change.of("tacho_request_serving_total", mode=mode) for mode in MODES}
+        self.requests = change.of("tacho_requests_total")
+        assert sum(served.values()) == self.requests
+        known = self.requests - served["unknown"]
+        self.share = {mode: count / self.requests for mode, count in served.items()}
+        self.mean = {part: change.of("tacho_request_time_seconds_total", part=part) / known for part in PARTS}
+        self.duration = change.of("tacho_request_duration_seconds_sum") / self.requests
+        print(f"{self.requests:.0f} requests of {self.duration * 1e3:.2f} ms:",
+              ", ".join(f"{part} {seconds * 1e3:.2f}" for part, seconds in self.mean.items() if seconds >= 5e-6),
+              {mode: round(share, 3) for mode, share in self.share.items() if share})  # fmt: skip
+        if not served["unknown"]:
+            assert sum(self.mean.values()) == pytest.approx(self.duration, rel=1e-6)
+
+    @property
+    def first(self) -> str:
+        return max(self.mean, key=self.mean.get)
+
+
+def bursts(tacho, name, client, rates, seconds=5):
+    for rate in rates:
+        with tacho.watch(name) as change:
+            assert client.run(rate, seconds).errors == 0
+        yield Anatomy(change)
+
+
+def test_a_pool_behind_a_reader(cgroups):
+    """The work stays what it is; the hand-over grows as the load does."""
+    group = cgroups("pool")
+    with Waitress(group.prefix, module="waiting") as server, Tacho({"targets": [target("pool", group.path)]}) as tacho:
+        with OpenLoop(server.address, "http", "/20", connections=32) as client:
+            low, high = bursts(tacho, "pool", client, (30, 150))
+    for anatomy in low, high:
+        assert anatomy.mean["sleep"] == pytest.approx(0.02, rel=0.15)
+    assert low.first == "sleep"
+    assert high.mean["handover"] > 3 * low.mean["handover"]
+
+
+def test_processes_that_wait(cgroups):
+    group = cgroups("waiting")
+    with (
+        Gunicorn(group.prefix, "gthread", module="waiting") as server,
+        Tacho({"targets": [target("waiting", group.path)]}) as tacho,
+        OpenLoop(server.address, "http", "/20", connections=8) as client,
+    ):
+        (anatomy,) = bursts(tacho, "waiting", client, (40,))
+    assert anatomy.first == "sleep"
+    assert anatomy.mean["sleep"] == pytest.approx(0.02, rel=0.15)
+
+
+def test_row_locks_of_postgresql(cgroups):
+    """Who waits for another's row sleeps on a latch, in epoll."""
+    group = cgroups("rows")
+    with Postgres(group.prefix) as server, Tacho({"targets": [target("rows", group.path)]}) as tacho:
+        initialize(server)
+        few, many = (
+            next(bursts(tacho, "rows", PgbenchRate(server, connections=connections), (0,))) for connections in (1, 16)
+        )
+    assert few.mean["event"] < 0.1 * few.duration
+    assert many.first == "event"
+    assert many.share["same_thread"] > 0.99
