@@ -61,7 +61,8 @@ struct socket_state {
 	bool alternates;   /* the server does not wait for more from the client while it owes a reply */
 	bool counted_late; /* the open turn is counted when it is answered, if it ever is */
 	u8 oneway_run;	   /* messages without a reply since the last one that got one */
-	u8 pushes;	   /* more of them than turns, see socket_streams.bpf.h */
+	u8 pushes;	   /* since the last turn, see socket_streams.bpf.h */
+	u8 may_stream;	   /* there were many of them in a row; fades with turns */
 	u8 streaming;	   /* turns whose replies look like pushes */
 	u32 push_gap;	   /* between pushes, smoothed; in units of 1024 ns */
 	u32 generation;	   /* of the look-up maps when it was found */

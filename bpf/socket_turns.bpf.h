@@ -187,6 +187,7 @@ static __always_inline void open_turn(struct socket_state *st, struct socket_sha
 	begin_busy_clock(st, sk, tp);
 	if (is_unix_stream(st))
 		st->first_out = 0;
+	look_for_request(st);
 	st->counted_late = st->oneway_run >= ONE_WAY_RUN || is_streaming(st);
 	note_greeting(st);
 	begin_handshake_turn(st, bytes);

@@ -1,7 +1,10 @@
 // Servers that send unasked: what their clients say in between is no request, what they ask is.
 
+#include <sys/socket.h>
+
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <string_view>
 #include <thread>
 
 #include "kernel/support/child.h"
@@ -99,6 +102,54 @@ TEST_CASE("requests whose replies are streams are requests, however alike the ti
   CHECK(where.value("tacho_requests_total") == kRequests);
   CHECK(where.value("tacho_oneway_messages_total") == 0);
   CHECK(where.sum("tacho_request_duration_seconds") >= kRequests * 0.02 * 0.99);
+  close_connection(server);
+  finish(server);
+}
+
+// A busy event loop sends a reply of some pieces in as many rounds, and needs one more for the first of them.
+TEST_CASE("short requests whose replies come in a few slow pieces are requests, however late client and server are") {
+  constexpr int kRequests = 25;
+  constexpr int kPieces = 4;
+  const Watched where;
+  Child server = server_that(where.directory(), [](const UniqueFd& connection, Line&) {
+    for (int i = 0; i < kRequests; ++i) {
+      receive_once(connection, 30);
+      push(connection, kPieces);
+    }
+  });
+  const UniqueFd client = connect_to(server);
+  for (int i = 0; i < kRequests; ++i) {
+    std::this_thread::sleep_for(kGap / 2);
+    send_once(client, 30);
+    receive_once(client, kPieces * kPiece);
+  }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == kRequests);
+  CHECK(where.value("tacho_oneway_messages_total") == 0);
+  close_connection(server);
+  finish(server);
+}
+
+TEST_CASE("short requests of HTTP are requests, if their replies are streams, too") {
+  constexpr int kRequests = 9;
+  constexpr int kPieces = 20;
+  constexpr std::string_view kGet = "GET /log HTTP/1.1\r\nHost: a\r\n\r\n";
+  const Watched where;
+  Child server = server_that(where.directory(), [&](const UniqueFd& connection, Line&) {
+    for (int i = 0; i < kRequests; ++i) {
+      receive_once(connection, kGet.size());
+      push(connection, kPieces);
+    }
+  });
+  const UniqueFd client = connect_to(server);
+  for (int i = 0; i < kRequests; ++i) {
+    std::this_thread::sleep_for(kGap / 2);
+    must(::send(client.get(), kGet.data(), kGet.size(), 0) == static_cast<ssize_t>(kGet.size()), "send");
+    receive_once(client, kPieces * kPiece);
+  }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == kRequests);
+  CHECK(where.value("tacho_oneway_messages_total") == 0);
   close_connection(server);
   finish(server);
 }
