@@ -251,6 +251,10 @@ int main(int argc, char** argv) {
       const auto floor = start_floor(kSocketHooks);
       cost["socket: floor (empty programs)"].push_back(socket_cost() - bare);
     }
+    {
+      const auto app = start_tacho(glob, {.socket = true, .sched = true});
+      cost["socket: watched, anatomy"].push_back(socket_cost() - bare);
+    }
     const double bare_call = unrelated_cost();
     {
       const auto app = start_tacho(glob, {.socket = true});
@@ -275,6 +279,10 @@ int main(int argc, char** argv) {
       join_cgroup(unwatched);
       cost["switch: unwatched"].push_back(switch_cost() - bare_switch);
       join_cgroup(watched);
+    }
+    {
+      const auto app = start_tacho(glob, {.socket = true, .sched = true});
+      cost["switch: watched, anatomy"].push_back(switch_cost() - bare_switch);
     }
   }
   join_cgroup(base.substr(0, base.rfind('/')));

@@ -67,6 +67,7 @@ void peers(std::string_view bytes) {
 
 void sockets(std::string_view bytes) {
   probes::SocketSnapshot snapshot;
+  snapshot.anatomy.emplace();
   for (const socket_shard& shard : records_of<socket_shard>(bytes)) {
     probes::add_shard(snapshot, shard);
   }
