@@ -22,11 +22,12 @@ static __always_inline bool is_off_cpu(u32 state)
 static __always_inline bool calls_for_socket(struct task_struct *task, const struct pt_regs *regs)
 {
 	u64 number = FIELD(regs, FIRST_ARGUMENT);
-	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
-	struct file **files = BPF_CORE_READ(table, fd);
+	struct files_struct *open = FIELD(task, files);
+	struct fdtable *table = open ? FIELD(open, fdt) : NULL;
+	struct file **files = table ? FIELD(table, fd) : NULL;
 	struct file *file = NULL;
 
-	if (number >= BPF_CORE_READ(table, max_fds) ||
+	if (!files || number >= FIELD(table, max_fds) ||
 	    bpf_probe_read_kernel(&file, sizeof(file), files + number))
 		return false;
 	return (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == S_IFSOCK;

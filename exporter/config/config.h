@@ -95,7 +95,7 @@ struct ProbeSwitch {
 
 /// What the time of requests went to; told by the probes `socket` and `sched` together.
 struct AnatomySwitch {
-  bool enabled = true;
+  bool enabled = false;
   Duration slow{0};  ///< requests that take longer are slow; 0: longer than the target's own p99
 
   bool operator==(const AnatomySwitch&) const = default;

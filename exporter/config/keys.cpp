@@ -216,7 +216,9 @@ Type<Duration> threshold(Duration low, Duration high) {
 Type<AnatomySwitch> anatomy() {
   return section<AnatomySwitch>({
       key("enabled", &AnatomySwitch::enabled, boolean(),
-          "Whether to tell what the time of requests went to. Needs the probes `socket` and `sched`."),
+          "Whether to tell what the time of requests went to. Needs the probes `socket` and `sched`, and adds a third "
+          "to "
+          "what they cost."),
       key("slow", &AnatomySwitch::slow, threshold(1us, 1h),
           "Requests that take longer are slow ones, whose time is told apart. `auto`: longer than 99 % of the target's "
           "own in the last minute."),

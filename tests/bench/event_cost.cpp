@@ -176,6 +176,7 @@ struct Enabled {
   bool socket = false;
   bool poll = false;
   bool sched = false;
+  bool anatomy = false;
 };
 
 std::unique_ptr<tacho::App> start_tacho(const std::string& cgroup, const Enabled& probes) {
@@ -188,6 +189,7 @@ std::unique_ptr<tacho::App> start_tacho(const std::string& cgroup, const Enabled
   config.probes.socket.enabled = probes.socket;
   config.probes.poll.enabled = probes.poll;
   config.probes.sched.enabled = probes.sched;
+  config.probes.anatomy.enabled = probes.anatomy;
   auto app = tacho::App::start(cli, config, true);
   if (!app) {
     std::fprintf(stderr, "%s\n", app.error().message.c_str());
@@ -252,7 +254,7 @@ int main(int argc, char** argv) {
       cost["socket: floor (empty programs)"].push_back(socket_cost() - bare);
     }
     {
-      const auto app = start_tacho(glob, {.socket = true, .sched = true});
+      const auto app = start_tacho(glob, {.socket = true, .sched = true, .anatomy = true});
       cost["socket: watched, anatomy"].push_back(socket_cost() - bare);
     }
     const double bare_call = unrelated_cost();
@@ -281,7 +283,7 @@ int main(int argc, char** argv) {
       join_cgroup(watched);
     }
     {
-      const auto app = start_tacho(glob, {.socket = true, .sched = true});
+      const auto app = start_tacho(glob, {.socket = true, .sched = true, .anatomy = true});
       cost["switch: watched, anatomy"].push_back(switch_cost() - bare_switch);
     }
   }

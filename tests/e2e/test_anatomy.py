@@ -11,6 +11,10 @@ PARTS = ("queue", "receive", "handover", "cpu", "runqueue", "lock", "disk", "net
 MODES = ("same_thread", "handed_over", "interleaved", "unknown")
 
 
+def watching(group, name: str) -> dict:
+    return {"targets": [target(name, group.path)], "probes": {"anatomy": {"enabled": True}}}
+
+
 class Anatomy:
     """Of the requests of a Change: mean seconds by part, share by mode."""
 
@@ -43,7 +47,7 @@ def bursts(tacho, name, client, rates, seconds=5):
 def test_a_pool_behind_a_reader(cgroups):
     """The work stays what it is; the hand-over grows as the load does."""
     group = cgroups("pool")
-    with Waitress(group.prefix, module="waiting") as server, Tacho({"targets": [target("pool", group.path)]}) as tacho:
+    with Waitress(group.prefix, module="waiting") as server, Tacho(watching(group, "pool")) as tacho:
         with OpenLoop(server.address, "http", "/20", connections=32) as client:
             low, high = bursts(tacho, "pool", client, (30, 150))
     for anatomy in low, high:
@@ -56,7 +60,7 @@ def test_processes_that_wait(cgroups):
     group = cgroups("waiting")
     with (
         Gunicorn(group.prefix, "gthread", module="waiting") as server,
-        Tacho({"targets": [target("waiting", group.path)]}) as tacho,
+        Tacho(watching(group, "waiting")) as tacho,
         OpenLoop(server.address, "http", "/20", connections=8) as client,
     ):
         (anatomy,) = bursts(tacho, "waiting", client, (40,))
@@ -67,7 +71,7 @@ def test_processes_that_wait(cgroups):
 def test_row_locks_of_postgresql(cgroups):
     """Who waits for another's row sleeps on a latch, in epoll."""
     group = cgroups("rows")
-    with Postgres(group.prefix) as server, Tacho({"targets": [target("rows", group.path)]}) as tacho:
+    with Postgres(group.prefix) as server, Tacho(watching(group, "rows")) as tacho:
         initialize(server)
         few, many = (
             next(bursts(tacho, "rows", PgbenchRate(server, connections=connections), (0,))) for connections in (1, 16)
@@ -75,3 +79,12 @@ def test_row_locks_of_postgresql(cgroups):
     assert few.mean["event"] < 0.1 * few.duration
     assert many.first == "event"
     assert many.share["same_thread"] > 0.99
+
+
+def test_nothing_is_said_unless_it_is_asked_for(cgroups):
+    group = cgroups("default")
+    with Gunicorn(group.prefix) as server, Tacho({"targets": [target("default", group.path)]}) as tacho:
+        with OpenLoop(server.address, "http", "/", connections=2, reconnect=True) as client, tacho.watch("default") as change:
+            client.run(20, 1)
+    assert change.of("tacho_requests_total") > 0
+    assert not change.after.all("tacho_request_time_seconds_total") and not change.after.all("tacho_request_serving_total")

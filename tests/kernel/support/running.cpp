@@ -79,6 +79,7 @@ config::Config watching(const std::string& glob) {
   config.targets.push_back(rule);
   config.idle_limit = std::chrono::seconds(4);
   config.histograms.buckets_per_octave = 4;
+  config.probes.anatomy.enabled = true;
   return config;
 }
 
