@@ -308,7 +308,7 @@ std::uint32_t receives_tell_time() {
 }
 
 /// Where the records of threads are, as bpf/socket_anatomy.bpf.h has it.
-enum class Threads : std::uint32_t { unknown, in_storage, in_hash };
+enum class Threads : std::uint8_t { unknown, in_storage, in_hash };
 
 Threads find_threads(const config::Config& config, const Environment& environment) {
   if (!config.probes.anatomy.enabled || environment.threads == nullptr || !environment.threads->attached("threads")) {
