@@ -56,13 +56,6 @@ static __always_inline u8 wait_of(struct task_struct *task, u32 state, s64 numbe
 	return calls_for_socket(task, regs) ? WAIT(NETWORK) : WAIT(OTHER);
 }
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct latest_read);
-} latest_reads SEC(".maps");
-
 /* Whether the target has read a request since. */
 static __always_inline bool has_read_since(const struct target_ref *target, u64 time)
 {

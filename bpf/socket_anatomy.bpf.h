@@ -28,13 +28,6 @@ struct {
 	__type(value, struct sched_state);
 } sched_states SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct latest_read);
-} latest_reads SEC(".maps");
-
 static __always_inline void note_latest_read(const struct socket_state *st, u64 now)
 {
 	u32 index = st->target.index;

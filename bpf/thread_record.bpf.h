@@ -42,6 +42,14 @@ struct latest_read {
 };
 #define LATEST_READ_NS 16384
 
+/* By target; of the sched probe, which lends it to the socket probe. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct latest_read);
+} latest_reads SEC(".maps");
+
 enum {
 	MARK_REPLY,
 	MARK_BEFORE, /* the latest wait that ended before anything was read that could have ended it */

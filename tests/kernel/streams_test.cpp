@@ -106,50 +106,37 @@ TEST_CASE("requests whose replies are streams are requests, however alike the ti
   finish(server);
 }
 
-// A busy event loop sends a reply of some pieces in as many rounds, and needs one more for the first of them.
-TEST_CASE("short requests whose replies come in a few slow pieces are requests, however late client and server are") {
-  constexpr int kRequests = 25;
-  constexpr int kPieces = 4;
+namespace {
+
+/// So many requests with this text, each half a gap after the reply to the one before, which comes in so many pieces.
+void check_slow_pieces(std::string_view text, int requests, int pieces) {
   const Watched where;
-  Child server = server_that(where.directory(), [](const UniqueFd& connection, Line&) {
-    for (int i = 0; i < kRequests; ++i) {
-      receive_once(connection, 30);
-      push(connection, kPieces);
+  Child server = server_that(where.directory(), [&](const UniqueFd& connection, Line&) {
+    for (int i = 0; i < requests; ++i) {
+      receive_once(connection, text.size());
+      push(connection, pieces);
     }
   });
   const UniqueFd client = connect_to(server);
-  for (int i = 0; i < kRequests; ++i) {
+  for (int i = 0; i < requests; ++i) {
     std::this_thread::sleep_for(kGap / 2);
-    send_once(client, 30);
-    receive_once(client, kPieces * kPiece);
+    must(::send(client.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()), "send");
+    receive_once(client, static_cast<std::size_t>(pieces) * kPiece);
   }
   (void)server.hear();
-  CHECK(where.value("tacho_requests_total") == kRequests);
+  CHECK(where.value("tacho_requests_total") == requests);
   CHECK(where.value("tacho_oneway_messages_total") == 0);
   close_connection(server);
   finish(server);
 }
 
+}  // namespace
+
+// A busy event loop sends a reply of some pieces in as many rounds, and needs one more for the first of them.
+TEST_CASE("short requests whose replies come in a few slow pieces are requests, however late client and server are") {
+  check_slow_pieces("some short request", 25, 4);
+}
+
 TEST_CASE("short requests of HTTP are requests, if their replies are streams, too") {
-  constexpr int kRequests = 9;
-  constexpr int kPieces = 20;
-  constexpr std::string_view kGet = "GET /log HTTP/1.1\r\nHost: a\r\n\r\n";
-  const Watched where;
-  Child server = server_that(where.directory(), [&](const UniqueFd& connection, Line&) {
-    for (int i = 0; i < kRequests; ++i) {
-      receive_once(connection, kGet.size());
-      push(connection, kPieces);
-    }
-  });
-  const UniqueFd client = connect_to(server);
-  for (int i = 0; i < kRequests; ++i) {
-    std::this_thread::sleep_for(kGap / 2);
-    must(::send(client.get(), kGet.data(), kGet.size(), 0) == static_cast<ssize_t>(kGet.size()), "send");
-    receive_once(client, kPieces * kPiece);
-  }
-  (void)server.hear();
-  CHECK(where.value("tacho_requests_total") == kRequests);
-  CHECK(where.value("tacho_oneway_messages_total") == 0);
-  close_connection(server);
-  finish(server);
+  check_slow_pieces("GET /log HTTP/1.1\r\nHost: a\r\n\r\n", 9, 20);
 }
