@@ -16,11 +16,11 @@ constexpr std::array<std::string_view, 33> kReserved{
     "instance", "job", "le", "quantile", "revision"};
 
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
-constexpr std::string_view kDigits = "0123456789";
+constexpr std::string_view kNotFirst = "0123456789";
 
 bool follows_grammar(std::string_view name) {
   return !name.empty() && kLetters.contains(name[0]) &&
-         std::ranges::all_of(name, [](char c) { return kLetters.contains(c) || kDigits.contains(c); });
+         std::ranges::all_of(name, [](char c) { return kLetters.contains(c) || kNotFirst.contains(c); });
 }
 
 void read_labels(const Node& node, std::map<std::string, std::string>& out, const Context& context,

@@ -4,11 +4,12 @@
 #include <cmath>
 #include <limits>
 
+#include "metrics/gain.h"
+
 namespace tacho::metrics {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-constexpr double kNanosecondsPerSecond = 1e9;
 constexpr double kShareSteps = 250;
 constexpr std::uint8_t kNoShare = 255;
 constexpr double kShortest = 0x1p-20;  // seconds; all shorter durations are one slot of the histogram
@@ -43,10 +44,6 @@ std::uint8_t pack_count(std::uint32_t count) {
 
 std::uint32_t unpack_count(std::uint8_t code) {
   return static_cast<std::uint32_t>(std::round(std::exp2(code / kCountSteps) - 1));
-}
-
-std::uint64_t gain(std::uint64_t older, std::uint64_t newer) {
-  return newer > older ? newer - older : 0;
 }
 
 double share(double part, double whole) {

@@ -8,7 +8,7 @@
 namespace tacho::metrics {
 namespace {
 
-constexpr std::uint64_t kNanosecondsPerSecond = 1'000'000'000;
+constexpr std::uint64_t kWholeSecond = 1'000'000'000;
 
 char* write_text(char* out, std::string_view text) {
   std::memcpy(out, text.data(), text.size());
@@ -22,13 +22,13 @@ char* write_count(char* out, std::uint64_t n) {
 }
 
 char* write_seconds(char* out, std::uint64_t nanoseconds) {
-  char* point = write_count(out, nanoseconds / kNanosecondsPerSecond);
-  const std::uint64_t fraction = nanoseconds % kNanosecondsPerSecond;
+  char* point = write_count(out, nanoseconds / kWholeSecond);
+  const std::uint64_t fraction = nanoseconds % kWholeSecond;
   if (fraction == 0) {
     return point;
   }
   // The digit in front pads the fraction with zeros to nine digits; the point then takes its place.
-  char* end = write_count(point, kNanosecondsPerSecond + fraction);
+  char* end = write_count(point, kWholeSecond + fraction);
   *point = '.';
   while (end[-1] == '0') {
     --end;

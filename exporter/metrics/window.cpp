@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "metrics/gain.h"
+
 namespace tacho::metrics {
 namespace {
 
 constexpr std::uint64_t kEnoughForRate = 2048;
 constexpr std::uint64_t kEnoughForWindow = 100;
 constexpr std::int64_t kSamplesPerWindow = 48;
-constexpr double kNanosecondsPerSecond = 1e9;
 
 constexpr std::size_t index(Direction direction) {
   return static_cast<std::size_t>(direction);
@@ -30,10 +31,6 @@ bool went_back(const WindowSample& from, const WindowSample& to) {
     }
   }
   return false;
-}
-
-std::uint64_t gain(std::uint64_t from, std::uint64_t to) {
-  return to > from ? to - from : 0;
 }
 
 SendPoint send_point(const WindowSample& sample) {

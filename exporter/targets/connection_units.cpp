@@ -7,21 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "targets/plain_number.h"
+
 namespace tacho::targets {
 namespace {
 
 constexpr std::string_view kService = ".service";
 constexpr std::string_view kSlice = ".slice";
-
-/// A number as printf writes it.
-std::optional<std::uint64_t> number(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [rest, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (status != std::errc() || rest != text.data() + text.size() || (text.size() > 1 && text.front() == '0')) {
-    return std::nullopt;
-  }
-  return value;
-}
 
 bool is_address(std::string_view text) {
   return text.find(':') != std::string_view::npos &&
@@ -46,17 +38,17 @@ bool names_connection(std::string_view instance) {
   /// An instance may also be called after a day: no client's number is that of a month or day.
   constexpr std::uint64_t kLastDay = 31;
   const std::vector<std::string_view> parts = split(instance, '-');
-  if (parts.size() < 2 || !number(parts.front())) {
+  if (parts.size() < 2 || !plain_number(parts.front())) {
     return false;
   }
   if (parts.size() == 2) {
     return parts.back() == "unknown";
   }
   if (is_address(parts.back())) {
-    return is_address(parts[parts.size() - 2]) && (parts.size() == 3 || (parts.size() == 4 && number(parts[1])));
+    return is_address(parts[parts.size() - 2]) && (parts.size() == 3 || (parts.size() == 4 && plain_number(parts[1])));
   }
-  const auto process = number(parts[parts.size() - 2]);
-  return parts.size() <= 4 && process && *process > kLastDay && number(parts.back());
+  const auto process = plain_number(parts[parts.size() - 2]);
+  return parts.size() <= 4 && process && *process > kLastDay && plain_number(parts.back());
 }
 
 /// As systemd-escape does; a dash would be a level of slices.

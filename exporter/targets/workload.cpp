@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "targets/plain_number.h"
+
 namespace tacho::targets {
 namespace {
 
@@ -28,14 +30,6 @@ bool is_suffix(std::string_view text) {
 bool is_hash(std::string_view text) {
   return (text.size() >= 6 && text.size() <= 10 && consists_of(text, kDigits)) ||
          ((text.size() == 9 || text.size() == 10) && consists_of(text, kAlphabet));
-}
-
-std::optional<std::uint64_t> number(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool leading_zero = text.size() > 1 && text.front() == '0';
-  return error == std::errc() && rest == text.data() + text.size() && !leading_zero ? std::optional(value)
-                                                                                    : std::nullopt;
 }
 
 /// Minutes since 1970 of the years 2017 to 2053, in which no date (20260131) lies; before Kubernetes 1.21 seconds.
@@ -67,7 +61,7 @@ Workload generated(std::string_view owner) {
   if (!parts) {
     return make(owner, "DaemonSet");
   }
-  const auto value = number(parts->tail);
+  const auto value = plain_number(parts->tail);
   if (value && is_schedule(*value)) {
     return make(parts->head, "CronJob");
   }
@@ -76,7 +70,7 @@ Workload generated(std::string_view owner) {
   }
   if (value && parts->tail.size() <= 5) {
     const auto before = cut(parts->head);
-    const auto scheduled = before ? number(before->tail) : std::nullopt;
+    const auto scheduled = before ? plain_number(before->tail) : std::nullopt;
     return scheduled && is_schedule(*scheduled) ? make(before->head, "CronJob") : make(parts->head, "Job");
   }
   return make(owner, "DaemonSet");
@@ -108,7 +102,7 @@ Workload workload_of(std::string_view pod, std::string_view pod_uid, std::string
     return hash && hash->tail.size() <= 10 && consists_of(hash->tail, kAlphabet) ? make(hash->head, "Deployment")
                                                                                  : make(owner, "DaemonSet");
   }
-  if (const auto ordinal = parts ? number(parts->tail) : std::nullopt) {
+  if (const auto ordinal = parts ? plain_number(parts->tail) : std::nullopt) {
     return make(parts->head, "StatefulSet");
   }
   return make(pod, "Pod");

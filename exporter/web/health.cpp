@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "web/openssl_objects.h"
 #include "web/tls.h"
 
 namespace tacho::web {
@@ -21,11 +22,6 @@ namespace {
 
 constexpr std::string_view kRequest = "GET /-/healthy HTTP/1.0\r\nHost: localhost\r\n\r\n";
 constexpr std::string_view kStatusLine = "HTTP/1.1 200";  // of this length
-
-struct FreeBio {
-  void operator()(BIO* bio) const { BIO_free_all(bio); }
-};
-using Bio = std::unique_ptr<BIO, FreeBio>;
 
 std::unexpected<Error> openssl_error(const std::string& what) {
   const unsigned long code = ERR_get_error();

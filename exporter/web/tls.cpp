@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "web/client_names.h"
+#include "web/openssl_objects.h"
 
 namespace tacho::web {
 namespace {
@@ -21,17 +22,6 @@ constexpr std::string_view kOlderSuites = "ECDHE+AESGCM:ECDHE+CHACHA20";
 using config::ClientAuth;
 using config::Pem;
 using config::TlsServer;
-
-template <auto free_function>
-struct Freeing {
-  template <class T>
-  void operator()(T* object) const {
-    free_function(object);
-  }
-};
-using Bio = std::unique_ptr<BIO, Freeing<BIO_free>>;
-using Certificate = std::unique_ptr<X509, Freeing<X509_free>>;
-using PrivateKey = std::unique_ptr<EVP_PKEY, Freeing<EVP_PKEY_free>>;
 
 /// "what: OpenSSL's reason".
 std::unexpected<Error> ssl_failure(const std::string& what) {

@@ -15,10 +15,6 @@ constexpr std::array kReadWays{How::recv, How::read, How::recvmsg, How::peek};
 constexpr std::string_view kBothEphemeral =
     "of a socket older than tacho the ports tell who asks, and here both are ephemeral";
 
-bool is_one_of(How how, const auto& list) {
-  return std::ranges::find(list, how) != list.end();
-}
-
 /// Whether one more finds room in a receive buffer of the least size that Linux gives by default
 /// (net.core.rmem_default, 208 KiB), where a datagram takes up to twice its length and a head: what finds none is lost
 /// without a word.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -56,6 +57,11 @@ enum class How : std::uint8_t {
   sibling,
   stranger,  // in the server's cgroup, in another watched one
 };
+
+/// Whether a list of ways to do something has this one.
+bool is_one_of(How how, const auto& list) {
+  return std::ranges::find(list, how) != list.end();
+}
 
 /// What the bytes look like: text, a TLS record, or the header of a proxy (version 1 of an odd length, else 2), which
 /// is the first thing that a client says. Three look alike: application data (a session ticket as well), the client's

@@ -14,9 +14,6 @@ namespace {
 
 /// After a pause of so many seconds, what was read before it was a message without a reply.
 constexpr double kOnewayPause = 0.5;
-bool is_one_of(How how, auto list) {
-  return std::ranges::find(list, how) != list.end();
-}
 
 }  // namespace
 

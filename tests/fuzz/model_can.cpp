@@ -11,10 +11,6 @@ constexpr int kMostConnections = 6;
 constexpr int kProxyLeast = 28;
 constexpr int kProxyMost = 107;
 
-bool is_one_of(How how, auto list) {
-  return std::ranges::find(list, how) != list.end();
-}
-
 }  // namespace
 
 bool Model::can(const Step& step) const {

@@ -12,17 +12,17 @@ namespace tacho::support {
 namespace {
 
 constexpr std::size_t kReceiveBytes = std::size_t{256} * 1024;
-constexpr std::size_t kEvents = 64;
+constexpr std::size_t kEventsAtOnce = 64;
 
 Clock::duration to_duration(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
 /// Sleeps to the nanosecond (with the timer slack of the thread) or until there is something to read.
-int wait_for_events(int epoll, std::array<epoll_event, kEvents>& events, Clock::duration patience) {
+int wait_for_events(int epoll, std::array<epoll_event, kEventsAtOnce>& events, Clock::duration patience) {
   const auto whole = std::chrono::duration_cast<std::chrono::seconds>(patience);
   const timespec time{.tv_sec = whole.count(), .tv_nsec = (patience - whole).count()};
-  return epoll_pwait2(epoll, events.data(), kEvents, &time, nullptr);
+  return epoll_pwait2(epoll, events.data(), kEventsAtOnce, &time, nullptr);
 }
 
 struct CpuAccount {
@@ -197,7 +197,7 @@ Result<BurstOutcome> Generator::run(const Burst& burst) {
   const auto account = cpu_account();
   outcome_.started = Clock::now();
   next_arrival_ = outcome_.started;
-  std::array<epoll_event, kEvents> events{};
+  std::array<epoll_event, kEventsAtOnce> events{};
   auto checked = outcome_.started;
   while (true) {
     const auto now = Clock::now();
