@@ -5,6 +5,7 @@ The cgroups are real, below one of the tests' own; no process need run in them.
 
 import dataclasses
 import hashlib
+import os
 import pathlib
 import uuid
 from collections.abc import Callable
@@ -57,7 +58,8 @@ RUNTIMES = {
 
 
 def _id_of(*words: str) -> str:
-    return hashlib.sha256("/".join(words).encode()).hexdigest()
+    """An id of this run's own: the nodes of two tests at a time must not have a container in common."""
+    return hashlib.sha256("/".join([str(os.getpid()), *words]).encode()).hexdigest()
 
 
 @dataclasses.dataclass
