@@ -6,12 +6,10 @@ debootstrap. Left out where podman cannot run a container, with the reason.
 
 import contextlib
 import json
-import os
 import pathlib
 import re
 import shutil
 import tempfile
-import time
 
 import pytest
 import yaml
@@ -21,20 +19,16 @@ from support.containers import Storage, why_not
 from support.deployed import ContainerTacho, Nginx, assert_counts
 from support.paths import REPOSITORY
 from support.process import run
+from support.slow import needs
 from support.waiting import wait_until
 
-NEEDED_SECONDS = 1800
 UNIT = REPOSITORY / "deploy" / "package" / "tacho.service"
 KEPT = REPOSITORY / "build" / "fresh-root"
 CAP_PERFMON, CAP_BPF = 38, 39
 
 
 def _slow_build(storage: Storage) -> None:
-    if os.environ.get("TACHO_SKIP_SLOW", "") not in ("", "0"):
-        pytest.skip("the image is not built from sources: TACHO_SKIP_SLOW is set")
-    left = float(os.environ.get("TACHO_DEADLINE", "inf")) - time.time()
-    if left < NEEDED_SECONDS:
-        pytest.skip(f"the image is not built from sources: needs up to {NEEDED_SECONDS} s, {left:.0f} s are left")
+    needs(1800, "the image is not built from sources")
     root = KEPT / "base"
     fresh = REPOSITORY / "tests" / "support" / "fresh-root"
     run([fresh, "remove", root])

@@ -15,20 +15,16 @@ from support.cgroup import cgroup2_mount
 from support.exposition import Samples
 from support.paths import REPOSITORY
 from support.process import Process, run
+from support.slow import needs
 from support.waiting import wait_until
 
 FRESH_ROOT = REPOSITORY / "tests" / "support" / "fresh-root"
 ROOT = REPOSITORY / "build" / "fresh-root" / "root"
-NEEDED_SECONDS = 900
 
 
 @pytest.fixture(scope="module")
 def root():
-    if os.environ.get("TACHO_SKIP_SLOW", "") not in ("", "0"):
-        pytest.skip("TACHO_SKIP_SLOW is set")
-    left = float(os.environ.get("TACHO_DEADLINE", "inf")) - time.time()
-    if left < NEEDED_SECONDS:
-        pytest.skip(f"needs up to {NEEDED_SECONDS} s, {left:.0f} s are left of TACHO_TIME_BUDGET")
+    needs(900, "no Debian from nothing")
     run([FRESH_ROOT, "remove", ROOT])
     try:
         run([FRESH_ROOT, "make", ROOT], timeout=600)

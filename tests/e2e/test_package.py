@@ -5,11 +5,9 @@ time) is too near. What the package contains and how the unit is hardened is loo
 """
 
 import gzip
-import os
 import pathlib
 import re
 import shutil
-import time
 
 import pytest
 
@@ -17,11 +15,11 @@ from support import net
 from support.exposition import Samples
 from support.paths import BUILD, REPOSITORY
 from support.process import Process, run
+from support.slow import needs
 
 FRESH_ROOT = REPOSITORY / "tests" / "support" / "fresh-root"
 ROOT = REPOSITORY / "build" / "fresh-root" / "package-root"
 UNIT = REPOSITORY / "deploy" / "package" / "tacho.service"
-NEEDED_SECONDS = 600
 
 
 @pytest.fixture(scope="module")
@@ -37,11 +35,7 @@ def package() -> pathlib.Path:
 @pytest.fixture(scope="module")
 def root():
     """A new Debian, to run commands in: root(*command) gives their output."""
-    if os.environ.get("TACHO_SKIP_SLOW", "") not in ("", "0"):
-        pytest.skip("the package is not installed: TACHO_SKIP_SLOW is set")
-    left = float(os.environ.get("TACHO_DEADLINE", "inf")) - time.time()
-    if left < NEEDED_SECONDS:
-        pytest.skip(f"the package is not installed: needs up to {NEEDED_SECONDS} s, {left:.0f} s are left")
+    needs(600, "the package is not installed")
     run([FRESH_ROOT, "remove", ROOT])
     try:
         run([FRESH_ROOT, "make", ROOT], timeout=900)

@@ -16,6 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from support import engine as engines  # noqa: E402
 from support import image  # noqa: E402
+from support import slow  # noqa: E402
 from support.privilege import why_not  # noqa: E402
 
 # Reasons of the machine's own. Packages are none: tests/run installs them.
@@ -26,6 +27,7 @@ MAY_BE_MISSING = "|".join((
     "no cgroup v2 hierarchy is mounted",
     r"the engine of \w+ is not there: ",  # no mirror has it, as node.engines said
     "takes long: ",
+    slow.NO_TIME,
 ))  # fmt: skip
 
 
@@ -38,25 +40,22 @@ def pytest_runtest_makereport(item, call):
         report.longrepr = f"{item.nodeid} may not be skipped on this machine: {report.longrepr[2]}"
 
 
-LONG = os.environ.get("TACHO_SKIP_SLOW", "") in ("", "0")
-
-
 @pytest.fixture(scope="session")
 def starts() -> int:
     """How often something is started anew."""
-    return int(os.environ.get("TACHO_NODE_STARTS", 20 if LONG else 6))
+    return int(os.environ.get("TACHO_NODE_STARTS", 6 if slow.SKIPPED else 20))
 
 
 @pytest.fixture(scope="session")
 def churn() -> int:
     """How many containers come and go."""
-    return int(os.environ.get("TACHO_NODE_CHURN", 250 if LONG else 12))
+    return int(os.environ.get("TACHO_NODE_CHURN", 12 if slow.SKIPPED else 250))
 
 
 @pytest.fixture
 def long_only():
     """For what waits for minutes."""
-    if not LONG:
+    if slow.SKIPPED:
         pytest.skip("takes long: TACHO_SKIP_SLOW is set")
 
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from support import attack, memory
+from support import attack, memory, slow
 from support.certificate import self_signed
 from support.cgroup import Cgroup
 from support.clients import ExactLoad
@@ -113,7 +113,7 @@ def soak(config, server, parent, directory, order, **options):
 
 
 def test_soak(tmp_path):
-    if "TACHO_SOAK_MINUTES" not in os.environ and os.environ.get("TACHO_SKIP_SLOW", "") not in ("", "0"):
+    if "TACHO_SOAK_MINUTES" not in os.environ and slow.SKIPPED:
         pytest.skip(f"no soak: TACHO_SKIP_SLOW is set, and it takes {MINUTES:.0f} minutes")
     seed = int(os.environ.get("TACHO_SOAK_SEED", time.time()))
     print(f"seed {seed}, {MINUTES:g} minutes")

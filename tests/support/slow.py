@@ -1,10 +1,16 @@
-"""Tests that the short form of a run leaves out."""
+"""What a run has time for: tests that its short form leaves out, and those for which no time is left.
+
+TACHO_SKIP_SLOW (set, and not 0) asks for the short form, TACHO_DEADLINE (Unix time) is when the run should have ended. As
+a plugin of pytest (`-p support.slow`) it skips whatever would begin later.
+"""
 
 import os
+import time
 
 import pytest
 
 SKIPPED = os.environ.get("TACHO_SKIP_SLOW", "") not in ("", "0")
+NO_TIME = "no time: "
 
 
 def slow(what: str):
@@ -15,3 +21,21 @@ def slow(what: str):
 def slow_but(chosen, everything, what: str) -> list:
     """Parameters of a test, of which the short form has only some."""
     return [pytest.param(one, marks=[] if one in chosen else slow(what)) for one in everything]
+
+
+def left() -> float:
+    """Seconds until the run should have ended."""
+    return float(os.environ.get("TACHO_DEADLINE", "inf")) - time.time()
+
+
+def needs(seconds: float, what: str) -> None:
+    """Skips the short form of what takes up to so long, and where that is not left."""
+    if SKIPPED:
+        pytest.skip(f"{what}: TACHO_SKIP_SLOW is set")
+    if left() < seconds:
+        pytest.skip(f"{what}: {NO_TIME}needs up to {seconds} s, {left():.0f} s are left of TACHO_TIME_BUDGET")
+
+
+def pytest_runtest_setup(item):
+    if left() < 0:
+        pytest.skip(f"{NO_TIME}TACHO_TIME_BUDGET was used up {-left():.0f} s ago")

@@ -1,17 +1,15 @@
 """When Debian's pool has no more of the pinned civetweb, trixie's current one is built, and the build says so."""
 
-import os
 import re
-
-import pytest
 
 from support.paths import REPOSITORY
 from support.process import run
+from support.slow import slow
 
 CMAKE = REPOSITORY / "exporter/cmake"
 
 
-@pytest.mark.skipif(os.environ.get("TACHO_SKIP_SLOW", "") not in ("", "0"), reason="TACHO_SKIP_SLOW: trixie's index is 10 MB")
+@slow("trixie's index is 10 MB")
 def test_a_superseded_archive_is_replaced_by_its_successor(tmp_path):
     project = tmp_path / "project"
     project.mkdir()
