@@ -266,7 +266,7 @@ int plan(const Cli& cli, const config::Config& config) {
 }
 
 int health(const Cli& cli) {
-  constexpr std::chrono::seconds kPatience(2);
+  constexpr std::chrono::seconds kHealthPatience(2);
   bool tls = false;
   if (!cli.web_config_file.empty()) {
     const auto web = config::read_web_config(cli.web_config_file);
@@ -277,7 +277,7 @@ int health(const Cli& cli) {
   }
   const auto address = web::ListenAddress::parse(cli.listen_addresses.front());
   const auto well =
-      address ? web::ask_health(*address, tls, kPatience) : Result<void>(std::unexpected(address.error()));
+      address ? web::ask_health(*address, tls, kHealthPatience) : Result<void>(std::unexpected(address.error()));
   return well ? kExitOk : failed(well.error());
 }
 

@@ -1,16 +1,19 @@
 """What a run has time for: tests that its short form leaves out, and those for which no time is left.
 
 TACHO_SKIP_SLOW (set, and not 0) asks for the short form, TACHO_DEADLINE (Unix time) is when the run should have ended. As
-a plugin of pytest (`-p support.slow`) it skips whatever would begin later.
+a plugin of pytest (`-p support.slow`) it skips whatever would begin later; what has failed in this run stays failed.
 """
 
 import os
+import pathlib
 import time
 
 import pytest
 
 SKIPPED = os.environ.get("TACHO_SKIP_SLOW", "") not in ("", "0")
 NO_TIME = "no time: "
+# tests/run begins it anew.
+FAILED = pathlib.Path(os.environ.get("TACHO_BUILD", "build/release"), "Testing", "failed")
 
 
 def slow(what: str):
@@ -37,5 +40,15 @@ def needs(seconds: float, what: str) -> None:
 
 
 def pytest_runtest_setup(item):
-    if left() < 0:
-        pytest.skip(f"{NO_TIME}TACHO_TIME_BUDGET was used up {-left():.0f} s ago")
+    if left() > 0:
+        return
+    if FAILED.exists() and item.nodeid in FAILED.read_text().splitlines():
+        pytest.fail("it failed before, and no time is left to try it again")
+    pytest.skip(f"{NO_TIME}TACHO_TIME_BUDGET was used up {-left():.0f} s ago")
+
+
+def pytest_runtest_logreport(report):
+    if report.failed and "TACHO_DEADLINE" in os.environ:
+        FAILED.parent.mkdir(parents=True, exist_ok=True)
+        with FAILED.open("a") as list_of_them:
+            list_of_them.write(report.nodeid + "\n")

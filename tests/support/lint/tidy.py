@@ -3,8 +3,9 @@
     tidy.py BUILD CACHE [PART…]
 
 BUILD is a build directory of clang's (preset `clang`), CACHE remembers clean files, PART restricts to files whose path
-contains it. A file is clean before if the same text, after preprocessing and with its comments, passed the same
-configuration: any header that it includes is part of that text.
+contains it, or that of a source which is compiled with it as one (TACHO_UNITY: clang-tidy's checks go through all that
+is included, so that a library takes little longer than one of its sources). A file is clean before if the same text,
+after preprocessing and with its comments, passed the same configuration: any header that it includes is part of it.
 """
 
 import concurrent.futures
@@ -17,29 +18,50 @@ import shlex
 import subprocess
 import sys
 
+import yaml
+
 REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
 TIDY = "clang-tidy-19"
+CONFIGURATION = REPOSITORY / ".clang-tidy"
+FOLDERS = ("exporter", "tests")
 
 
 def sources(build: pathlib.Path, parts: list[str]):
-    """(file, compile command) of our own sources; generated and foreign ones are elsewhere."""
+    """(folder, file, compile command, directory) of our own sources, and of libraries of these; generated and foreign ones are
+    elsewhere. What takes longest comes first."""
+    found = []
     for entry in json.loads((build / "compile_commands.json").read_text()):
         file = pathlib.Path(entry["directory"], entry["file"]).resolve()
-        ours = any(file.is_relative_to(REPOSITORY / folder) for folder in ("exporter", "tests"))
-        if ours and (not parts or any(part in str(file) for part in parts)):
-            yield file, shlex.split(entry["command"]), entry["directory"]
+        together = file.parent.name == "Unity"
+        root = build if together else REPOSITORY
+        members = re.findall(r'#include "(.*)"', file.read_text()) if together else [str(file)]
+        folder = next((folder for folder in FOLDERS if file.is_relative_to(root / folder)), None)
+        wanted = not parts or any(part in name for part in parts for name in members)
+        if folder and file.suffix != ".c" and wanted:
+            found.append((len(members), folder, file, shlex.split(entry["command"]), entry["directory"]))
+    return [source for _, *source in sorted(found, key=lambda source: -source[0])]
+
+
+def checks(folder: str) -> str:
+    """What .clang-tidy of a folder adds to the checks of the root's; that sources are included is how they are compiled
+    as one."""
+    own = REPOSITORY / folder / ".clang-tidy"
+    added = yaml.safe_load(own.read_text())["Checks"].strip() + "," if own.exists() else ""
+    return added + "-bugprone-suspicious-include"
 
 
 def preprocessed(command: list[str], directory: str) -> bytes:
     """What the compiler sees, with comments (NOLINT) and macro definitions."""
-    words = command[1:] if command[0].endswith("ccache") else command
+    compiler = next(i for i, word in enumerate(command) if "clang++" in word)
+    words = command[compiler:]
     kept = [word for word, before in zip(words, ["", *words]) if word != "-c" and word != "-o" and before != "-o"]
     return subprocess.run([*kept, "-E", "-C", "-dD"], cwd=directory, check=True, stdout=subprocess.PIPE).stdout
 
 
-def check(file, command, directory, build, cache, configuration) -> str:
+def check(folder, file, command, directory, build, cache, version) -> str:
     """Empty when the file is clean, else the findings."""
-    digest = hashlib.sha256(configuration)
+    configuration = [f"--config-file={CONFIGURATION}", f"--checks={checks(folder)}"]
+    digest = hashlib.sha256(version + CONFIGURATION.read_bytes() + configuration[1].encode())
     digest.update(shlex.join(command).encode())
     try:
         digest.update(preprocessed(command, directory))
@@ -50,7 +72,7 @@ def check(file, command, directory, build, cache, configuration) -> str:
         stamp.touch()
         return ""
     checked = subprocess.run(
-        [TIDY, "-p", str(build), "--quiet", str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [TIDY, "-p", str(build), *configuration, "--quiet", str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     if checked.returncode == 0:
         stamp.touch()
@@ -61,16 +83,13 @@ def check(file, command, directory, build, cache, configuration) -> str:
 def main(build: pathlib.Path, cache: pathlib.Path, parts: list[str]) -> int:
     cache.mkdir(parents=True, exist_ok=True)
     version = subprocess.run([TIDY, "--version"], check=True, stdout=subprocess.PIPE).stdout
-    configuration = version + b"".join(
-        (REPOSITORY / folder / ".clang-tidy").read_bytes() for folder in (".", "tests")
-    )
-    todo = list(sources(build, parts))
+    todo = sources(build, parts)
     if not todo:
         print(f"tidy: no sources in {build}/compile_commands.json", file=sys.stderr)
         return 1
     found: set[str] = set()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        jobs = [pool.submit(check, *source, build, cache, configuration) for source in todo]
+        jobs = [pool.submit(check, *source, build, cache, version) for source in todo]
         for job in concurrent.futures.as_completed(jobs):
             # A finding in a header turns up in every file that includes it.
             for finding in re.split(r"(?m)^(?=/.*: (?:error|warning): )", job.result()):
