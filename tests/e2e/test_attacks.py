@@ -10,6 +10,7 @@ import pytest
 from support import attack
 from support.certificate import self_signed
 from support.servers import ExactServer
+from support.slow import slow_but
 from support.tacho import Tacho, target
 
 SECONDS = 3
@@ -53,7 +54,10 @@ def limit(port, **options) -> float:
     return LIMIT + max(attack.times_of_scrapes(port, 1, **options)) + (1 if overloaded else 0)
 
 
-@pytest.mark.parametrize("rate", [35, 100, 1000])
+STALLS = [attack.STALLED_GET, attack.HALF_HEAD, attack.WHOLE_GET, b"", b"\x16\x03\x01"]
+
+
+@pytest.mark.parametrize("rate", slow_but([35, 1000], [35, 100, 1000], "rates between"))
 def test_stalls_delay_no_scrape(served, rate):
     tacho, options = served
     most = limit(tacho.port, **options)
@@ -64,7 +68,7 @@ def test_stalls_delay_no_scrape(served, rate):
     assert max(times) <= most, f"{rate} stalls a second: the slowest of {len(times)} scrapes took {max(times):.2f} s"
 
 
-@pytest.mark.parametrize("payload", [attack.STALLED_GET, attack.HALF_HEAD, attack.WHOLE_GET, b"", b"\x16\x03\x01"], ids=repr)
+@pytest.mark.parametrize("payload", slow_but([attack.HALF_HEAD, b"\x16\x03\x01"], STALLS, "more of what may be left unsaid"), ids=repr)
 def test_other_stalls_delay_no_scrape(served, payload):
     tacho, options = served
     most = limit(tacho.port, **options)

@@ -13,6 +13,7 @@ from support.exposition import Samples
 from support.footprint import Footprint
 from support.node import NODE, RUNTIMES, Node, Pod
 from support.servers import ExactServer
+from support.slow import slow_but
 from support.tacho import Tacho
 from support.waiting import wait_until
 
@@ -58,7 +59,7 @@ def observing(node: Node, **more) -> Tacho:
     return Tacho({**ALL, **more}, flags=[f"--path.log={node.log}", f"--path.lib={node.log}", f"--node.name={NODE}"])
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("runtime", slow_but(["containerd, systemd", "CRI-O, cgroupfs", "kind"], RUNTIMES, "more runtimes"))
 def test_every_container_is_called_what_the_kubelet_calls_it(tacho_on, runtime):
     node = tacho_on(runtime)
     for pod in PODS_OF_A_NODE:
@@ -75,7 +76,7 @@ def test_every_container_is_called_what_the_kubelet_calls_it(tacho_on, runtime):
         wait_until(lambda: told(tacho) == expected(node, [API, DATABASE, STATIC, LONG, late]), 2, "one pod less")
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("runtime", slow_but(["containerd, systemd", "CRI-O, cgroupfs", "kind"], RUNTIMES, "more runtimes"))
 def test_requests_carry_the_labels_and_a_restart_goes_on(tacho_on, runtime):
     node = tacho_on(runtime)
     node.add(API)

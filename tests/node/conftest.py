@@ -59,7 +59,10 @@ def long_only():
         pytest.skip("takes long: TACHO_SKIP_SLOW is set")
 
 
-@pytest.fixture(scope="session", params=engines.RELEASES)
+@pytest.fixture(
+    scope="session",
+    params=slow.slow_but([engines.INSTALLED], engines.RELEASES, "takes long: the engine of another Debian"),
+)
 def engine(request):
     """Docker's engine of a Debian, which ends with the run."""
     if reason := why_not() or engines.why_not(request.param):

@@ -1,7 +1,9 @@
-"""What a run has time for: tests that its short form leaves out, and those for which no time is left.
+"""What a run has time for: tests that its short form leaves out, those for which no time is left, second tries.
 
-TACHO_SKIP_SLOW (set, and not 0) asks for the short form, TACHO_DEADLINE (Unix time) is when the run should have ended. As
-a plugin of pytest (`-p support.slow`) it skips whatever would begin later; what has failed in this run stays failed.
+TACHO_SKIP_SLOW (set, and not 0) asks for the short form, TACHO_DEADLINE (Unix time) is when the run should have ended,
+TACHO_FAILED names a file of the tests that have failed in this run. As a plugin of pytest (`-p support.slow`) it tries
+these alone again where their module is tried again, and skips whatever would begin after the deadline; what has failed
+before stays failed then.
 """
 
 import os
@@ -12,8 +14,6 @@ import pytest
 
 SKIPPED = os.environ.get("TACHO_SKIP_SLOW", "") not in ("", "0")
 NO_TIME = "no time: "
-# tests/run begins it anew.
-FAILED = pathlib.Path(os.environ.get("TACHO_BUILD", "build/release"), "Testing", "failed")
 
 
 def slow(what: str):
@@ -22,8 +22,10 @@ def slow(what: str):
 
 
 def slow_but(chosen, everything, what: str) -> list:
-    """Parameters of a test, of which the short form has only some."""
-    return [pytest.param(one, marks=[] if one in chosen else slow(what)) for one in everything]
+    """Parameters of a test, of which the short form has only some; a tuple is several."""
+    return [
+        pytest.param(*(one if isinstance(one, tuple) else (one,)), marks=[] if one in chosen else slow(what)) for one in everything
+    ]
 
 
 def left() -> float:
@@ -39,16 +41,30 @@ def needs(seconds: float, what: str) -> None:
         pytest.skip(f"{what}: {NO_TIME}needs up to {seconds} s, {left():.0f} s are left of TACHO_TIME_BUDGET")
 
 
+def _failed() -> set[str]:
+    """Names of the tests that have failed in this run."""
+    file = pathlib.Path(os.environ.get("TACHO_FAILED", os.devnull))
+    return set(file.read_text().splitlines()) if file.exists() else set()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    failed = _failed()
+    again = [item for item in items if item.nodeid in failed]
+    if again:
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in failed])
+        items[:] = again
+
+
 def pytest_runtest_setup(item):
     if left() > 0:
         return
-    if FAILED.exists() and item.nodeid in FAILED.read_text().splitlines():
+    if item.nodeid in _failed():
         pytest.fail("it failed before, and no time is left to try it again")
     pytest.skip(f"{NO_TIME}TACHO_TIME_BUDGET was used up {-left():.0f} s ago")
 
 
 def pytest_runtest_logreport(report):
-    if report.failed and "TACHO_DEADLINE" in os.environ:
-        FAILED.parent.mkdir(parents=True, exist_ok=True)
-        with FAILED.open("a") as list_of_them:
-            list_of_them.write(report.nodeid + "\n")
+    if report.failed and "TACHO_FAILED" in os.environ:
+        with open(os.environ["TACHO_FAILED"], "a") as file:
+            file.write(report.nodeid + "\n")

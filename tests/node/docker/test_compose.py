@@ -44,7 +44,10 @@ def images(engine):
 
 
 def ask(path: str):
-    return json.loads(exchange("127.0.0.1:9090", path)[2])["data"]
+    status, _, body = exchange("127.0.0.1:9090", path)
+    if status != 200:
+        raise ConnectionError(f"{status}: {body[:80]!r}")  # it listens before it is ready
+    return json.loads(body)["data"]
 
 
 def test_prometheus_in_a_container_scrapes_tacho_and_loads_the_rules(engine, images):
