@@ -41,5 +41,31 @@ struct request_parts {
 			 behind */
 };
 
+#define TACHO_THREAD_NAME 16
+
+/* One of the slowest requests; a record of ring buffer `slow_records`. */
+struct request_record {
+	__u64 ended; /* when its reply's first byte left, CLOCK_MONOTONIC */
+	__u64 duration;
+	__u64 ns[TACHO_PARTS];
+	__u64 calls_ns; /* in calls that the thread made meanwhile, where it had read the request itself */
+	__u64 longest_call_ns;	 /* of these */
+	__u32 longest_call_peer; /* its dependency slot */
+	__u32 calls;
+	__u32 target; /* index */
+	__u32 epoch;
+	__u32 mode;   /* enum serving_mode */
+	__u32 thread; /* number, in the first PID namespace */
+	char thread_name[TACHO_THREAD_NAME];
+	__u32 bytes;  /* of the request */
+	__u16 family; /* of the client: AF_INET, AF_INET6; others have no address */
+	__u16 port;   /* host order */
+	__u8 address[16];
+};
+
+/* So many of a target's slowest requests are never kept back, whatever comes between two looks of user space.
+ */
+#define RECORDS_A_STEP 16
+
 /* What a call that a thread sleeps in waits for: a part, or this: it depends on what is read or written. */
 #define TACHO_WAITS_FOR_FILE 255

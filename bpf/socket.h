@@ -75,6 +75,9 @@ struct socket_shard {
 	__u64 connections_closed[2];
 	__u64
 	    node_requests[2]; /* of the node itself, left out of all else: answered, answered to the target */
+	__u64 told_least;     /* of the requests told of one by one, see socket_recorder.bpf.h */
+	__u32 told;
+	__u32 told_round;
 	struct duration_histogram handover;
 	struct request_parts parts[2]; /* of requests that were not slow, and of slow ones */
 };
@@ -88,10 +91,13 @@ struct socket_chain {
 /* One element per target index. */
 struct socket_chains {
 	struct socket_chain direction[TACHO_DIRECTIONS];
-	__u32 peers;   /* dependency slots that were asked for */
-	__u32 spare;   /* one of them that was given back; 0: none */
-	__u64 slow_ns; /* set by user space: a request that takes longer is slow; 0: none is */
-	__u32 pad[12];
+	__u32 peers;	    /* dependency slots that were asked for */
+	__u32 spare;	    /* one of them that was given back; 0: none */
+	__u64 slow_ns;	    /* set by user space: a request that takes longer is slow; 0: none is */
+	__u64 record_ns;    /* which ones are told of one by one: none that is shorter; 0: none at all */
+	__u64 unrecorded;   /* for which there was no room */
+	__u32 record_round; /* counted up with each minute: what was told before does not count */
+	__u32 pad[7];
 };
 
 /* A TCP port somebody listens on: tells server sockets from client sockets where their birth was not seen. */

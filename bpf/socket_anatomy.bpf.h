@@ -12,6 +12,7 @@
  */
 #pragma once
 
+#include "socket_recorder.bpf.h"
 #include "socket_state.bpf.h"
 #include "thread_record.bpf.h"
 
@@ -124,6 +125,11 @@ static __always_inline int take_read(struct socket_state *st, u64 now, u32 first
 		st->reader = 0;
 		return 0;
 	}
+	if (!waits->serving) {
+		waits->calls = 0;
+		waits->calls_ns = 0;
+		waits->longest_call_ns = 0;
+	}
 	waits->serving = now;
 	if (first)
 		note_reader(st, waits, may_stay_open);
@@ -187,6 +193,15 @@ static __always_inline bool find_start(struct thread_waits *waits, u64 read)
 	return true;
 }
 
+static __always_inline void add_part(struct thread_waits *waits, struct request_parts *parts, u32 part,
+				     u64 ns)
+{
+	waits->spent[part] = ns;
+	if (ns)
+		add(&parts->ns[part], ns);
+}
+
+/* Of the service time, as far as it lasts. */
 static __always_inline void take_part(struct thread_waits *waits, struct request_parts *parts, u32 part,
 				      u64 ns)
 {
@@ -195,8 +210,7 @@ static __always_inline void take_part(struct thread_waits *waits, struct request
 	if (ns > left)
 		ns = left;
 	*(volatile u64 *)&waits->left = left - ns;
-	if (ns)
-		add(&parts->ns[part], ns);
+	add_part(waits, parts, part, ns);
 }
 
 /* Since `base`. `tail`: what the reply's own call took after its first byte had left. */
@@ -207,27 +221,21 @@ static __always_inline void take_waits(struct thread_waits *waits, struct reques
 
 		if (i == TACHO_PART_NETWORK - TACHO_FIRST_WAIT)
 			ns = elapsed(tail, ns);
-		if (ns)
-			take_part(waits, parts, TACHO_FIRST_WAIT + i, ns);
+		take_part(waits, parts, TACHO_FIRST_WAIT + i, ns);
 	}
-}
-
-/* Set by user space: longer requests are slow ones (struct socket_chains). */
-static __always_inline u32 is_slow(const struct socket_state *st, u64 duration)
-{
-	u32 index = st->target.index;
-	struct socket_chains *chains = bpf_map_lookup_elem(&socket_chains, &index);
-
-	return chains && chains->slow_ns && duration > chains->slow_ns;
 }
 
 static __always_inline void charge_request(struct socket_state *st, struct socket_shard *shard,
 					   struct thread_waits *waits, u64 first, u64 now)
 {
-	u64 tail = elapsed(first, now), mode, from;
+	u64 tail = elapsed(first, now), duration = elapsed(st->turn_arrival, first), handover = 0, mode, from;
+	u32 index = st->target.index;
+	struct socket_chains *chains = bpf_map_lookup_elem(&socket_chains, &index);
 	struct request_parts *parts;
 
-	*(volatile u64 *)&waits->slow = is_slow(st, elapsed(st->turn_arrival, first));
+	if (!chains)
+		return;
+	*(volatile u64 *)&waits->slow = chains->slow_ns && duration > chains->slow_ns;
 	*(volatile u64 *)&waits->left = elapsed(st->last_read, first);
 	parts = &shard->parts[*(volatile u64 *)&waits->slow & 1];
 	if (st->reader == waits->key) {
@@ -241,16 +249,21 @@ static __always_inline void charge_request(struct socket_state *st, struct socke
 			return;
 		mode = TACHO_SERVED_HANDED_OVER;
 		waits->base = waits->marks[from];
-		take_part(waits, parts, TACHO_PART_HANDOVER, elapsed(st->last_read, waits->start));
-		observe(&shard->handover, elapsed(st->last_read, waits->start));
+		handover = elapsed(st->last_read, waits->start);
+		observe(&shard->handover, handover);
 	}
 	if (mode < TACHO_SERVING_MODES)
 		add(&parts->requests[mode], 1);
-	add(&parts->ns[TACHO_PART_QUEUE], elapsed(st->turn_arrival, st->turn_read));
-	add(&parts->ns[TACHO_PART_RECEIVE], elapsed(st->turn_read, st->last_read));
+	add_part(waits, parts, TACHO_PART_QUEUE, elapsed(st->turn_arrival, st->turn_read));
+	add_part(waits, parts, TACHO_PART_RECEIVE, elapsed(st->turn_read, st->last_read));
+	take_part(waits, parts, TACHO_PART_HANDOVER, handover);
 	if (waits->base.stops != waits->stops)
 		take_waits(waits, parts, tail);
-	add(&parts->ns[TACHO_PART_CPU], *(volatile u64 *)&waits->left);
+	else
+		__builtin_memset(&waits->spent[TACHO_FIRST_WAIT], 0, TACHO_WAITS * sizeof(u64));
+	take_part(waits, parts, TACHO_PART_CPU, *(volatile u64 *)&waits->left);
+	if (chains->record_ns && duration >= chains->record_ns)
+		record_request(chains, shard, st, waits, first, duration, mode);
 }
 
 /* The current thread has answered something: what it does from now on is for others. */
@@ -310,17 +323,31 @@ static __always_inline void note_read(struct socket_state *st, u64 now, bool fir
 }
 
 /* The open turn is answered, its reply's first byte left at `first`. */
-static __always_inline void note_answer(struct socket_state *st, struct socket_shard *shard, u64 first,
-					u64 now)
+static __always_inline void note_answer(struct socket_state *st, struct socket_shard *shard, struct sock *sk,
+					u64 first, u64 now)
 {
-	if (threads_in != THREADS_UNKNOWN)
-		TAKE_ANSWER(st, shard, first, now);
+	if (threads_in == THREADS_UNKNOWN)
+		return;
+	*(volatile u64 *)&st->socket = (u64)sk;
+	TAKE_ANSWER(st, shard, first, now);
 }
 
-/* A call from `begun` until now: does the thread make it for a request that it has read and not answered? */
-static __always_inline bool is_call_in_line(u64 begun)
+/*
+ * A call from `begun` until now, to the peer of this slot: does the thread make it for a request that it has
+ * read and not answered?
+ */
+static __always_inline bool note_call_in_line(u64 begun, u64 now, u32 peer)
 {
-	const struct thread_waits *waits = threads_in == THREADS_UNKNOWN ? NULL : current_waits();
+	struct thread_waits *waits = threads_in == THREADS_UNKNOWN ? NULL : current_waits();
+	u64 ns = elapsed(begun, now);
 
-	return waits && waits->serving && (s64)(begun - waits->serving) >= 0;
+	if (!waits || !waits->serving || (s64)(begun - waits->serving) < 0)
+		return false;
+	waits->calls++;
+	waits->calls_ns += ns;
+	if (ns > waits->longest_call_ns) {
+		waits->longest_call_ns = ns;
+		waits->longest_call_peer = peer;
+	}
+	return true;
 }

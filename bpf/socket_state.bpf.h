@@ -111,6 +111,7 @@ struct socket_state {
 	u32 calls_open; /* of a socket that only calls */
 	u32 calls_run;	/* of these, begun since the last answer */
 	/* Of the open turn, see socket_anatomy.bpf.h. */
+	u64 socket; /* its address, as a number: no pointer to it may be passed to where it is answered */
 	u64 reader; /* key of the thread that read last; 0: not known */
 	struct wait_mark read_mark;
 	u32 reader_begun; /* the turn's number among those of whoever began it */

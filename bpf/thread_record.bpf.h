@@ -65,12 +65,17 @@ struct thread_waits {
 	u64 idle_lost;	  /* when the latest one of these was that is not kept any more */
 	u64 idle_checked; /* the latest of all ends, or the reply */
 	u64 serving;	  /* when it has read a request that it has not answered yet; 0: none */
+	u64 calls_ns;	  /* in calls that it has made since */
+	u64 longest_call_ns;
+	u32 longest_call_peer;
+	u32 calls;
 	struct wait_mark marks[WAIT_MARKS];
 	/* Used within one run of a socket program: the verifier does not follow what stands in memory. */
 	u64 left;
 	u64 start;
 	u64 from;
 	u64 slow;
+	u64 spent[TACHO_PARTS]; /* of the request that is answered, ns */
 	struct wait_mark base;
 };
 

@@ -32,6 +32,8 @@ std::string_view name_of(Kind kind) {
       return "GET /api/v1/history";
     case Kind::detail:
       return "GET /api/v1/target";
+    case Kind::slow:
+      return "GET /api/v1/slow";
     case Kind::reload:
       return "POST /-/reload";
   }
@@ -114,6 +116,9 @@ boundary::SealedAnswer Answers::answer(const Question& question) {
       text->append(page::detail_json(*view));
       break;
     }
+    case Kind::slow:
+      text->append(page::slow_json(scraper.slowest(id_texts(question))));
+      break;
     case Kind::reload:
       std::unreachable();
   }

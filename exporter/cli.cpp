@@ -1,5 +1,7 @@
 #include "cli.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -27,12 +29,13 @@ struct CommandName {
   std::string_view help;
 };
 
-constexpr std::array<CommandName, 6> kCommands{{
+constexpr std::array<CommandName, 7> kCommands{{
     {"serve", Cli::Command::serve, "Observe and serve metrics; the default"},
     {"check", Cli::Command::check, "Check the configuration; needs no privilege"},
     {"plan", Cli::Command::plan, "Show hooks, matched targets and series counts; attaches nothing"},
     {"once", Cli::Command::once, "Write one exposition to stdout"},
     {"top", Cli::Command::top, "Show the targets of a running tacho in the terminal"},
+    {"slow", Cli::Command::slow, "Show the slowest requests of a running tacho's targets, and what they waited for"},
     {"health", Cli::Command::health, "Ask the tacho that serves at the address given whether it is well"},
 }};
 
@@ -62,31 +65,43 @@ std::optional<ExitNow> find_empty_value(std::span<const char* const> arguments) 
   return std::nullopt;
 }
 
-/// In a group of their own in the program's help.
-void add_top_options(CLI::App& top, TopOptions& options) {
+/// In groups of their own in the program's help.
+void add_client_options(CLI::App& top, TopOptions& options) {
   top.add_option("--url", options.url, "http://HOST:PORT, https://USER@HOST or unix:PATH of a running tacho")
       ->type_name("URL")
       ->capture_default_str();
   top.add_option("--password-file", options.password_file, "Holds the password of the user in the URL")
       ->type_name("FILE");
   top.add_option("--ca-file", options.ca_file, "Certificates to trust (PEM); none: the system's")->type_name("FILE");
+  top.add_flag("--json", options.json, "Print the data and end");
+}
+
+void add_top_options(CLI::App& top, TopOptions& options) {
+  add_client_options(top, options);
   top.add_option("--sort", options.sort, "name, rate, p50, p99, queue, idle or conditions")
       ->type_name("COLUMN")
       ->capture_default_str();
   top.add_option("--filter", options.filter, "Only targets with these words in name, labels or cgroup")
       ->type_name("WORDS");
   top.add_flag("--once", options.once, "Print the table and end");
-  top.add_flag("--json", options.json, "Print the data and end");
+}
+
+void add_slow_options(CLI::App& slow, TopOptions& options) {
+  slow.add_option("TARGET", options.filter, "Only targets with these words in name, labels or cgroup")
+      ->type_name("WORDS");
+  add_client_options(slow, options);
 }
 
 std::string help_of(const CLI::App& app) {
-  const CLI::App* const top = app.get_subcommand("top");
   const std::string all = app.help();
-  const std::string own = top->help();
-  const std::size_t options = own.find("Options:");
   const std::size_t footer = all.find(kFooter);
-  return all.substr(0, footer) + "Options of top:" + own.substr(options + std::string_view("Options:").size()) + "\n" +
-         all.substr(footer);
+  std::string text = all.substr(0, footer);
+  for (const char* command : {"top", "slow"}) {
+    const std::string own = app.get_subcommand(command)->help();
+    const std::size_t options = own.find("Options:") + std::string_view("Options:").size();
+    text += fmt::format("Options of {}:{}\n", command, own.substr(options));
+  }
+  return text + all.substr(footer);
 }
 
 std::optional<ExitNow> check_unknown(const CLI::App& app) {
@@ -98,8 +113,8 @@ std::optional<ExitNow> check_unknown(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     flags.push_back("--" + option->get_single_name());
   }
-  if (app.got_subcommand("top")) {
-    for (const CLI::Option* option : app.get_subcommand("top")->get_options()) {
+  for (const CLI::App* command : app.get_subcommands()) {
+    for (const CLI::Option* option : command->get_options()) {
       flags.push_back("--" + option->get_single_name());
     }
   }
@@ -185,6 +200,8 @@ std::variant<Cli, ExitNow> parse_cli(std::span<const char* const> arguments) {
     subcommand->set_help_flag();  // --help after a command falls through to the program's
     if (command == Cli::Command::top) {
       add_top_options(*subcommand, cli.top);
+    } else if (command == Cli::Command::slow) {
+      add_slow_options(*subcommand, cli.top);
     }
     subcommand->allow_extras();
     subcommand->callback([&cli, command] { cli.command = command; });

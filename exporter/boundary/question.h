@@ -29,8 +29,18 @@ struct TableQuery {
   std::size_t limit = 50;
 };
 
-enum class Kind : std::uint8_t { text_metrics, openmetrics, protobuf_metrics, targets, table, history, detail, reload };
-inline constexpr std::uint8_t kKinds = 8;
+enum class Kind : std::uint8_t {
+  text_metrics,
+  openmetrics,
+  protobuf_metrics,
+  targets,
+  table,
+  history,
+  detail,
+  slow,
+  reload
+};
+inline constexpr std::uint8_t kKinds = 9;
 constexpr bool is_page(Kind kind) {
   return kind <= Kind::protobuf_metrics;
 }

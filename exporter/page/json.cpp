@@ -106,6 +106,31 @@ json heat_json(const std::vector<metrics::HeatColumn>& columns) {
   return list;
 }
 
+json request_json(const probes::SlowRequest& request, std::int64_t now_ns) {
+  constexpr double kNanosecond = 1e-9;
+  json parts = json::object();
+  for (std::size_t part = 0; part < request.parts_ns.size(); ++part) {
+    if (request.parts_ns.at(part) > 0) {
+      parts[probes::kPartNames.at(part)] = number(static_cast<double>(request.parts_ns.at(part)) * kNanosecond);
+    }
+  }
+  json result = {{"age", number(static_cast<double>(now_ns - request.ended_ns) * kNanosecond)},
+                 {"duration", number(static_cast<double>(request.duration_ns) * kNanosecond)},
+                 {"parts", std::move(parts)},
+                 {"mode", request.mode},
+                 {"client", request.client},
+                 {"thread", request.thread},
+                 {"thread_name", request.thread_name},
+                 {"bytes", request.bytes}};
+  if (request.calls > 0) {
+    result["calls"] = {{"count", request.calls},
+                       {"seconds", number(static_cast<double>(request.calls_ns) * kNanosecond)},
+                       {"longest", number(static_cast<double>(request.longest_call_ns) * kNanosecond)},
+                       {"longest_peer", request.longest_call_peer}};
+  }
+  return result;
+}
+
 json time_json(const scrape::ViewTime& time) {
   return {{"instance", time.instance}, {"tick", time.tick}, {"version", version()}};
 }
@@ -138,6 +163,21 @@ std::string history_json(const scrape::HistoryView& view) {
   document["rates"] = json::object();
   for (const scrape::TargetHistory& target : view.targets) {
     document["rates"][target.id] = numbers(target.points, &metrics::Reading::rate);
+  }
+  return text(document);
+}
+
+std::string slow_json(const scrape::SlowView& view) {
+  json document = time_json(view.time);
+  document["kept_per_minute"] = probes::SlowRequests::kKept;
+  document["minutes"] = probes::SlowRequests::kMinutes;
+  document["targets"] = json::array();
+  for (const scrape::SlowView::Target& target : view.targets) {
+    json requests = json::array();
+    for (const probes::SlowRequest& request : target.requests) {
+      requests.push_back(request_json(request, view.now_ns));
+    }
+    document["targets"].push_back({{"id", target.id}, {"target", target.name}, {"requests", std::move(requests)}});
   }
   return text(document);
 }

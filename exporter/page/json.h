@@ -21,5 +21,7 @@ std::string table_json(const scrape::TableView& view, const std::vector<std::str
 std::string history_json(const scrape::HistoryView& view);
 /// GET /api/v1/target
 std::string detail_json(const scrape::DetailView& view);
+/// GET /api/v1/slow: the slowest requests of each of the last minutes, the slowest first.
+std::string slow_json(const scrape::SlowView& view);
 
 }  // namespace tacho::page

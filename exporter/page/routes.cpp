@@ -87,6 +87,11 @@ web::Response history(boundary::Collector& collector, const web::Request& reques
   return question ? document(collector, *question) : refusal(question.error());
 }
 
+web::Response slow(boundary::Collector& collector, const web::Request& request) {
+  const auto question = question_for_ids(boundary::Kind::slow, request, "ids");
+  return question ? document(collector, *question) : refusal(question.error());
+}
+
 web::Response detail(boundary::Collector& collector, const web::Request& request) {
   const auto question = question_for_ids(boundary::Kind::detail, request, "id");
   return question ? document(collector, *question) : refusal(question.error());
@@ -131,6 +136,7 @@ std::vector<web::Route> routes(boundary::Collector& collector, const std::string
   }
   add("/api/v1/targets", [&collector](const web::Request& request) { return table(collector, request); });
   add("/api/v1/history", [&collector](const web::Request& request) { return history(collector, request); });
+  add("/api/v1/slow", [&collector](const web::Request& request) { return slow(collector, request); });
   add("/api/v1/target", [&collector](const web::Request& request) { return detail(collector, request); });
   return list;
 }

@@ -9,6 +9,7 @@
 #include "metrics/buckets.h"
 #include "probes/bracket.h"
 #include "probes/histogram_decode.h"
+#include "probes/slow_requests.h"
 
 namespace tacho::probes {
 namespace {
@@ -17,11 +18,6 @@ using metrics::Family;
 using metrics::Type;
 using metrics::Value;
 
-constexpr std::array<std::string_view, TACHO_PARTS> kParts{"queue", "receive", "handover", "cpu",   "runqueue", "lock",
-                                                           "disk",  "network", "event",    "sleep", "other"};
-constexpr std::array<std::string_view, TACHO_SERVING_MODES + 1> kModes{"same_thread", "handed_over", "interleaved",
-                                                                       "unknown"};
-
 constexpr std::array kFamilies{
     Family{
         "tacho_request_time_seconds_total", Type::counter, "seconds",
@@ -29,17 +25,24 @@ constexpr std::array kFamilies{
         "handover: read, and the thread that answered had not begun; cpu; runqueue: waiting for a CPU; lock: futex "
         "and semaphores; disk; network: in a call on a socket; event: in epoll, poll, select and the like; sleep; "
         "other. The parts add up to the durations of the requests whose mode is known.",
-        "part", kParts},
+        "part", kPartNames},
     Family{"tacho_request_serving_total", Type::counter, "",
            "Requests by who served them. same_thread: who read it answered it, and had no other request open "
            "meanwhile; handed_over: another thread did; interleaved: who read it answered it, but had others open, so "
            "that the parts are of all of these; unknown: not in the parts.",
-           "mode", kModes},
+           "mode", kModeNames},
     Family{"tacho_slow_request_time_seconds_total", Type::counter, "seconds",
            "The same parts of slow requests alone: above `probes.anatomy.slow`, by default the target's own p99 of the "
            "last minute.",
-           "part", kParts},
+           "part", kPartNames},
     Family{"tacho_slow_requests_total", Type::counter, "", "Slow requests whose mode is known.", "", {}},
+    Family{"tacho_unrecorded_requests_total",
+           Type::counter,
+           "",
+           "Requests that may have been among the slowest of their minute, and were not recorded because too many came "
+           "at a time.",
+           "",
+           {}},
     Family{"tacho_request_handover_seconds",
            Type::histogram,
            "seconds",
@@ -138,6 +141,7 @@ void decode(const std::optional<Anatomy>& anatomy, std::uint64_t requests, metri
   const std::uint64_t slow = known(a.slow);
   push_parts(a.slow, slow > 0, row);
   row.values.push_back(slow > 0 ? Value::count(slow) : Value::absent());
+  row.values.push_back(present ? Value::count(a.unrecorded) : Value::absent());
   if (a.all.requests[TACHO_SERVED_HANDED_OVER] > 0) {
     row.histograms.push_back(a.handover);
   }

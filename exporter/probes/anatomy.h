@@ -28,6 +28,7 @@ struct Anatomy {
   Parts all;
   Parts slow;                   ///< of them, those above the threshold
   metrics::Histogram handover;  ///< of requests that were handed over
+  std::uint64_t unrecorded = 0;
 };
 
 /// Adds a shard that programs may be changing.

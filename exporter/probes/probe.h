@@ -16,6 +16,7 @@
 #include "metrics/value.h"
 #include "metrics/window.h"
 #include "probes/cpu_limits.h"
+#include "probes/slow_requests.h"
 
 namespace tacho::probes {
 
@@ -115,6 +116,8 @@ class Probe {
   virtual void sample(std::uint32_t index, std::int64_t now_ns, metrics::WindowSample& sample) = 0;
   virtual void count(std::uint32_t index, std::int64_t now_ns, Activity& activity) = 0;
   virtual void summarize(std::uint32_t index, Summary& summary) = 0;
+  /// The slowest requests of the last minutes, the slowest first, as far as this probe knows any.
+  virtual std::vector<SlowRequest> slowest(std::uint32_t /*index*/, std::int64_t /*now_ns*/) { return {}; }
   /// All samples of a target, in the order of families().
   virtual void read(std::uint32_t index, std::int64_t now_ns, const metrics::Window& window, metrics::Row& row) = 0;
 };

@@ -84,6 +84,9 @@ class Scraper final : public targets::TargetObserver {
   [[nodiscard]] HistoryView history(std::span<const std::string> ids, std::uint64_t since);
   /// One target, with its history after the tick `since`; nothing if no target has that id. Takes the mutex.
   [[nodiscard]] std::optional<DetailView> detail(std::string_view id, std::uint64_t since);
+  /// The slowest requests of the last minutes of the targets with these ids, of the first SlowView::kMostTargets of
+  /// them; takes the mutex.
+  [[nodiscard]] SlowView slowest(std::span<const std::string> ids);
 
   [[nodiscard]] ReloadState reload_state();
 

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
+#include "scrape/kernel_clock.h"
 #include "scrape/scraper.h"
 
 namespace tacho::scrape {
@@ -131,6 +133,24 @@ HistoryView Scraper::history(std::span<const std::string> ids, std::uint64_t sin
     if (const Runtime* runtime = find(id)) {
       view.targets.push_back({id, runtime->history.points(since)});
     }
+  }
+  return view;
+}
+
+SlowView Scraper::slowest(std::span<const std::string> ids) {
+  const std::lock_guard lock(mutex_);
+  SlowView view{.time = {instance_, tick_}, .now_ns = kernel_now_ns(), .targets = {}};
+  for (const std::string& id : ids.first(std::min(ids.size(), SlowView::kMostTargets))) {
+    const Runtime* runtime = find(id);
+    if (runtime == nullptr) {
+      continue;
+    }
+    const targets::Target& target = *runtime->target;
+    SlowView::Target slow{.id = id, .name = target.wanted.name, .requests = {}};
+    for (const auto& probe : probes_) {
+      std::ranges::move(probe->slowest(target.ref.index, view.now_ns), std::back_inserter(slow.requests));
+    }
+    view.targets.push_back(std::move(slow));
   }
   return view;
 }

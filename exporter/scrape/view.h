@@ -94,6 +94,21 @@ struct DetailView {
   std::vector<Loss> losses;
 };
 
+/// The slowest requests of targets.
+struct SlowView {
+  static constexpr std::size_t kMostTargets = 50;  ///< in one answer: each may have a hundred requests
+
+  struct Target {
+    std::string id;
+    std::string name;
+    std::vector<probes::SlowRequest> requests;  ///< the slowest first
+  };
+
+  ViewTime time;
+  std::int64_t now_ns = 0;      ///< CLOCK_MONOTONIC, as the requests' times
+  std::vector<Target> targets;  ///< of those asked for, that exist
+};
+
 /// 16 hexadecimal digits that depend on the labels only (FNV-1a).
 std::string target_id(const targets::Labels& labels);
 

@@ -43,6 +43,10 @@ Row parse_row(const json& object) {
 
 }  // namespace
 
+std::unexpected<Error> not_a_tacho() {
+  return fail("the answer is not what this tacho understands: is it another program, or another version of tacho?");
+}
+
 Result<Frame> parse_frame(const std::string& body) {
   try {
     const json document = json::parse(body);
@@ -63,7 +67,7 @@ Result<Frame> parse_frame(const std::string& body) {
     }
     return frame;
   } catch (const json::exception&) {
-    return fail("the answer is not what this tacho understands: is it another program, or another version of tacho?");
+    return not_a_tacho();
   }
 }
 

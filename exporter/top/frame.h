@@ -40,6 +40,9 @@ struct Frame {
   std::vector<Row> rows;
 };
 
+/// Of answers that cannot be read.
+std::unexpected<Error> not_a_tacho();
+
 /// Reads the answer to /api/v1/targets; an error if it is another program's.
 Result<Frame> parse_frame(const std::string& body);
 

@@ -7,9 +7,9 @@
 
 #include <array>
 #include <clocale>
-#include <fstream>
 #include <ostream>
 
+#include "top/ask.h"
 #include "top/client.h"
 #include "top/fetcher.h"
 #include "top/screen.h"
@@ -22,39 +22,9 @@ using scrape::SortKey;
 constexpr std::size_t kAllRows = 10'000;
 constexpr std::size_t kMostRows = 500;  ///< to scroll through
 
-std::string escape(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return out;
-}
-
-std::string path_of(const Choice& choice, std::size_t limit) {
-  return fmt::format("/api/v1/targets?sort={}&order={}&filter={}&limit={}", scrape::sort_key_name(choice.sort),
-                     choice.descending ? "desc" : "asc", escape(choice.filter), limit);
-}
-
 /// How a column is sorted first.
 bool descends(SortKey key) {
   return key != SortKey::name && key != SortKey::idle;
-}
-
-Result<std::unique_ptr<Client>> open_client(const TopOptions& options) {
-  auto url = parse_url(options.url);
-  if (!url) {
-    return std::unexpected(url.error());
-  }
-  if (!options.password_file.empty()) {
-    std::ifstream file(options.password_file);
-    if (!std::getline(file, url->password)) {
-      return fail("--password-file: " + options.password_file + ": no line can be read from it");
-    }
-    if (url->user.empty()) {
-      return fail("--password-file: whose password? --url names the user: http://USER@HOST:PORT");
-    }
-  }
-  return Client::open(std::move(*url), options.ca_file);
 }
 
 /// The keys of the table; what a key means for the session.
@@ -105,7 +75,7 @@ class Session {
     ask();
   }
 
-  void ask() { fetcher_.ask(path_of(choice_, kMostRows)); }
+  void ask() { fetcher_.ask(table_path(choice_, kMostRows)); }
 
   void type(int key) {
     if (key == '\r' || key == '\n' || key == KEY_ENTER) {
@@ -209,7 +179,7 @@ class Session {
 };
 
 Result<void> print_once(Client& client, const TopOptions& options, const Choice& choice, std::ostream& out) {
-  const auto body = client.get(path_of(choice, kAllRows));
+  const auto body = client.get(table_path(choice, kAllRows));
   if (!body) {
     return std::unexpected(body.error());
   }
@@ -249,7 +219,7 @@ Result<void> run(const TopOptions& options, std::ostream& out) {
   if (!screen) {
     return std::unexpected(screen.error());
   }
-  auto fetcher = Fetcher::start(**client, path_of(choice, kMostRows));
+  auto fetcher = Fetcher::start(**client, table_path(choice, kMostRows));
   if (!fetcher) {
     return std::unexpected(fetcher.error());
   }

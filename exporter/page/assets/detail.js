@@ -4,6 +4,7 @@ import { Heatmap, LineChart } from "./charts.js";
 import {
   CONDITIONS, formatNumber, formatShare, formatSmall, formatTime, labelText, make, setText,
 } from "./format.js";
+import { SlowRequests } from "./slow.js";
 
 const POINTS = 300;
 
@@ -70,12 +71,14 @@ export class Detail {
     this.heat = new Heatmap("Requests by duration", formatTime);
     this.histogram = tableOf("Durations of the last ten seconds", ["up to", "requests", "share"]);
     this.dependencies = tableOf("Calls to others, durations since the start", ["peer", "calls", "calls/s", "p50", "p99"]);
+    this.slow = new SlowRequests();
     this.hooks = tableOf("Hooks in the kernel, of all targets", ["hook", "method"]);
     this.losses = tableOf("Lost events, of all targets", ["probe and reason", "events"]);
     section.replaceChildren(
       make("p", {}, make("a", { href: "#/", "aria-keyshortcuts": "Escape" }, "← All targets")),
       this.title, this.labels, this.conditions, this.now.element,
       make("div", { class: "charts" }, this.rate.element, this.duration.element, this.shares.element, this.heat.element),
+      this.slow.element,
       make("h3", {}, "Calls"), this.dependencies.element,
       make("h3", {}, "Slack and regularity"), this.more.element,
       make("h3", {}, "In numbers"), make("div", { class: "tables" },

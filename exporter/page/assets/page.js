@@ -104,6 +104,11 @@ async function showDetail(shown, signal) {
   if (shown.instance && data.instance !== shown.instance) data = await ask(0);  // tacho was restarted
   if (signal.aborted) return;
   shown.show(data);
+  if (shown.slow.isDue(performance.now())) {
+    const slow = await get("api/v1/slow", { ids: shown.id }, signal);
+    if (signal.aborted) return;
+    shown.slow.show(slow);
+  }
   document.title = `${data.target.target} – tacho`;
 }
 

@@ -119,7 +119,9 @@ TEST_CASE("help and version go to stdout with code 0") {
                              "once",
                              "top",
                              "health",
+                             "slow",
                              "Options of top:",
+                             "Options of slow:",
                              "--url",
                              "--json",
                              "Exit codes:"}) {
@@ -162,6 +164,18 @@ TEST_CASE("top has flags of its own") {
   CHECK(cli.top.json);
   CHECK(refused({"top", "--onec"}) == "tacho: unknown flag --onec (did you mean --once?)");
   CHECK(refused({"serve", "--once"}).starts_with("tacho: unknown flag --once"));
+}
+
+TEST_CASE("slow asks like top, of some targets or of all") {
+  CHECK(accepted({"slow"}).command == Cli::Command::slow);
+  CHECK(accepted({"slow"}).top.filter.empty());
+  const Cli cli = accepted({"slow", "shop/api", "--url=unix:/run/tacho.sock", "--json"});
+  CHECK(cli.command == Cli::Command::slow);
+  CHECK(cli.top.filter == "shop/api");
+  CHECK(cli.top.url == "unix:/run/tacho.sock");
+  CHECK(cli.top.json);
+  CHECK(refused({"slow", "--sort=p99"}).starts_with("tacho: unknown flag --sort"));
+  CHECK(refused({"slow", "a", "b"}).starts_with("tacho: unknown command b"));
 }
 
 TEST_CASE("bad values are refused") {

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bpf/anatomy.h"
+#include "probes/peers.h"
+
+namespace tacho::probes {
+
+/// What people call the parts of a request's time, by enum request_part.
+extern const std::array<std::string_view, TACHO_PARTS> kPartNames;
+/// What they call who served it, by enum serving_mode; the last one is of requests that nothing is known of.
+extern const std::array<std::string_view, TACHO_SERVING_MODES + 1> kModeNames;
+
+/// One of the slowest requests of a target.
+struct SlowRequest {
+  std::int64_t ended_ns = 0;  ///< when its reply's first byte left, CLOCK_MONOTONIC
+  std::uint64_t duration_ns = 0;
+  std::array<std::uint64_t, TACHO_PARTS> parts_ns{};  ///< they add up to the duration
+  std::string_view mode;                              ///< of kModeNames
+  std::string client;                                 ///< "10.0.0.7:41234"; empty: no TCP
+  std::string thread_name;                            ///< of who answered, as the kernel has it
+  std::uint32_t thread = 0;                           ///< its number in the first PID namespace
+  std::uint32_t bytes = 0;                            ///< of the request
+  std::uint32_t calls = 0;  ///< to dependencies, meanwhile, by the thread that had read it and answered it
+  std::uint64_t calls_ns = 0;
+  std::uint64_t longest_call_ns = 0;
+  std::string longest_call_peer;  ///< empty: there was no call
+};
+
+/// @param longest_peer of the longest call; none: not known
+SlowRequest decode(const request_record& record, const PeerNames& names, const peer_address* longest_peer);
+
+/// The slowest requests of a target, of each of the last minutes.
+class SlowRequests {
+ public:
+  static constexpr std::size_t kKept = RECORDS_A_STEP;  ///< of a minute
+  static constexpr std::int64_t kMinutes = 5;           ///< whole ones, and the current one
+  static constexpr std::int64_t kMinuteNs = 60'000'000'000;
+
+  void add(const request_record& record);
+
+  /// From which duration on a request of this minute is among its slowest; 1, while there is room for any.
+  /// @param now_ns CLOCK_MONOTONIC
+  [[nodiscard]] std::uint64_t threshold(std::int64_t now_ns);
+  /// Whether a minute has begun since the last call.
+  bool begins_minute(std::int64_t now_ns);
+
+  /// Of all minutes, the slowest first.
+  [[nodiscard]] std::vector<request_record> slowest(std::int64_t now_ns);
+
+ private:
+  struct Minute {
+    std::int64_t number = 0;
+    std::vector<request_record> kept;  // a heap, the fastest first
+  };
+
+  void forget(std::int64_t before);
+
+  std::deque<Minute> minutes_;  // in order of their numbers
+  std::int64_t latest_ = -1;
+};
+
+}  // namespace tacho::probes

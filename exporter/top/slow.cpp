@@ -1,0 +1,193 @@
+#include "top/slow.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string_view>
+#include <utility>
+
+#include "base/utf8.h"
+#include "top/ask.h"
+#include "top/frame.h"
+#include "top/table.h"
+#include "top/top.h"
+
+namespace tacho::top {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kBar = 24;
+constexpr std::string_view kNoMark = "?";
+
+/// The parts as time passes: what comes first in a request stands first.
+constexpr std::array<std::pair<std::string_view, char>, 11> kMarks{{{"queue", 'q'},
+                                                                    {"receive", 'r'},
+                                                                    {"handover", 'h'},
+                                                                    {"cpu", 'C'},
+                                                                    {"runqueue", 'w'},
+                                                                    {"lock", 'l'},
+                                                                    {"disk", 'd'},
+                                                                    {"network", 'n'},
+                                                                    {"event", 'e'},
+                                                                    {"sleep", 's'},
+                                                                    {"other", 'o'}}};
+
+SlowRow parse_request(const json& object) {
+  SlowRow row;
+  row.age = object.at("age").get<double>();
+  row.duration = object.at("duration").get<double>();
+  row.mode = printable(object.at("mode").get<std::string>());
+  row.thread = printable(object.at("thread_name").get<std::string>()) + " " +
+               std::to_string(object.at("thread").get<std::uint64_t>());
+  row.client = printable(object.at("client").get<std::string>());
+  for (const auto& [name, mark] : kMarks) {
+    if (const auto part = object.at("parts").find(name); part != object.at("parts").end()) {
+      row.parts.push_back({std::string(name), part->get<double>()});
+    }
+  }
+  if (const auto calls = object.find("calls"); calls != object.end()) {
+    const auto count = calls->at("count").get<std::uint64_t>();
+    row.calls = fmt::format("{} in {}, longest {} to {}", count, format_time(calls->at("seconds").get<double>()),
+                            format_time(calls->at("longest").get<double>()),
+                            printable(calls->at("longest_peer").get<std::string>()));
+  }
+  return row;
+}
+
+/// "sleep 93 %".
+std::string most(const SlowRow& row) {
+  const auto longest = std::ranges::max_element(row.parts, {}, &SlowRow::Part::seconds);
+  return longest == row.parts.end() ? std::string()
+                                    : longest->name + " " + format_share(longest->seconds / row.duration);
+}
+
+using Cells = std::array<std::string, 8>;
+
+}  // namespace
+
+Result<std::vector<SlowTarget>> parse_slowest(const std::string& body) {
+  try {
+    std::vector<SlowTarget> targets;
+    const json document = json::parse(body);
+    for (const json& target : document.at("targets")) {
+      SlowTarget slow{.id = target.at("id").get<std::string>(), .requests = {}};
+      for (const json& request : target.at("requests")) {
+        slow.requests.push_back(parse_request(request));
+      }
+      targets.push_back(std::move(slow));
+    }
+    return targets;
+  } catch (const json::exception&) {
+    return not_a_tacho();
+  }
+}
+
+std::string bar(const SlowRow& row, std::size_t width) {
+  std::string text;
+  double before = 0;
+  for (const SlowRow::Part& part : row.parts) {
+    const auto* const mark = std::ranges::find(kMarks, part.name, &std::pair<std::string_view, char>::first);
+    before += part.seconds / row.duration;
+    const auto end = static_cast<std::size_t>(std::lround(std::clamp(before, 0.0, 1.0) * static_cast<double>(width)));
+    text.resize(std::max(text.size(), end), mark == kMarks.end() ? kNoMark.front() : mark->second);
+  }
+  text.resize(width, '.');
+  return text;
+}
+
+std::vector<std::string> slow_lines(const std::vector<SlowRow>& requests) {
+  std::vector<Cells> table{
+      {"AGE", "DURATION", "WHAT IT WAITED FOR", "MOSTLY", "SERVED BY", "THREAD", "CLIENT", "CALLS"}};
+  for (const SlowRow& row : requests) {
+    table.push_back({fmt::format("{:.0f} s", row.age), format_time(row.duration), bar(row, kBar), most(row), row.mode,
+                     row.thread, row.client, row.calls});
+  }
+  std::array<std::size_t, std::tuple_size_v<Cells>> widths{};
+  for (const Cells& cells : table) {
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      widths.at(i) = std::max(widths.at(i), display_width(cells.at(i)));
+    }
+  }
+  std::vector<std::string> lines;
+  for (const Cells& cells : table) {
+    std::string line;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      line += fit(cells.at(i), widths.at(i), i < 2) + "  ";
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+std::string slow_legend() {
+  std::string text;
+  for (const auto& [name, mark] : kMarks) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : "  ", mark, name);
+  }
+  return text;
+}
+
+Result<void> show_slowest(const TopOptions& options, std::ostream& out) {
+  auto client = open_client(options);
+  if (!client) {
+    return std::unexpected(client.error());
+  }
+  const auto body = (*client)->get(
+      table_path({.sort = scrape::SortKey::rate, .filter = options.filter}, scrape::SlowView::kMostTargets));
+  if (!body) {
+    return std::unexpected(body.error());
+  }
+  const auto frame = parse_frame(*body);
+  if (!frame) {
+    return std::unexpected(frame.error().within((*client)->url().text()));
+  }
+  if (frame->rows.empty()) {
+    return fail(options.filter.empty() ? "there are no targets" : "no target matches " + printable(options.filter));
+  }
+  std::string path = "/api/v1/slow?ids=";
+  for (const Row& row : frame->rows) {
+    path += row.id + ",";
+  }
+  const auto answer = (*client)->get(path);
+  if (!answer) {
+    return std::unexpected(answer.error());
+  }
+  if (options.json) {
+    out << *answer;
+  } else {
+    const auto targets = parse_slowest(*answer);
+    if (!targets) {
+      return std::unexpected(targets.error().within((*client)->url().text()));
+    }
+    bool any = false;
+    for (const Row& row : frame->rows) {
+      const auto slow = std::ranges::find(*targets, row.id, &SlowTarget::id);
+      if (slow == targets->end() || slow->requests.empty()) {
+        continue;
+      }
+      out << row.name << '\n';
+      for (const std::string& line : slow_lines(slow->requests)) {
+        out << "  " << line << '\n';
+      }
+      out << '\n';
+      any = true;
+    }
+    if (!any) {
+      return fail("no requests were recorded: does the configuration say `probes: {anatomy: {enabled: true}}`?");
+    }
+    out << slow_legend() << '\n';
+    if (frame->matched > frame->rows.size()) {
+      out << fmt::format("of the {} busiest targets; {} more match: name some\n", frame->rows.size(),
+                         frame->matched - frame->rows.size());
+    }
+  }
+  out.flush();
+  return out ? Result<void>{} : fail("slow: the output cannot be written");
+}
+
+}  // namespace tacho::top
