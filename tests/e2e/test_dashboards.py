@@ -17,10 +17,11 @@ import pytest
 from support import dashboards, net
 from support.cgroup import Cgroup
 from support.clients import ExactLoad
+from support.clients.open_loop import OpenLoop
 from support.paths import BUILD, REPOSITORY
 from support.process import Process
 from support.prometheus import Prometheus
-from support.servers import ExactServer
+from support.servers import ExactServer, Waitress
 from support.tacho import Tacho, target
 from support.waiting import wait_until
 
@@ -45,12 +46,19 @@ SILENT = {
     "TachoConfigRefused": "the configuration is good",
     "TachoEventsLost": "nothing is lost",
     "TachoMapNearlyFull": "there is room",
-    "TachoTargetsOverflowed": "there are two targets",
+    "TachoTargetsOverflowed": "there are three targets",
 }
 # A mean of five minutes, of which the load takes less than half: promtool tests the threshold itself.
 EASED = {"TachoTargetSaturated": ("> 0.9", "> 0.4")}
-# Panels about the target that calls, not about the one that serves.
-OF_THE_CALLER = {"Calls to dependencies A", "Time of dependencies A"}
+TARGETS = {"shop", "caller", "pool"}
+# Panels that are not about the loop that serves, each with the target that they are about.
+ABOUT = {
+    "Calls to dependencies A": "caller",
+    "Time of dependencies A": "caller",
+    "Hand-over A": "pool",
+    "Hand-over B": "pool",
+    "Hand-over C": "pool",
+}
 
 
 class Scene:
@@ -58,20 +66,23 @@ class Scene:
 
     def __init__(self, stack: contextlib.ExitStack):
         enter = stack.enter_context
-        serving, calling = enter(Cgroup("shop")), enter(Cgroup("caller"))
+        serving, calling, pooled = (enter(Cgroup(name)) for name in ("shop", "caller", "pool"))
         server = enter(ExactServer(serving.prefix, mode="epoll", reply_delay_us=2000))
+        pool = enter(Waitress(pooled.prefix, module="waiting"))
         tacho = enter(Tacho({
             "window": "2s",
             "run_statistics": True,
-            "targets": [target("shop", serving.path), target("caller", calling.path)],
+            "probes": {"anatomy": {"enabled": True}},
+            "targets": [target("shop", serving.path), target("caller", calling.path), target("pool", pooled.path)],
         }))  # fmt: skip
         self.instance = tacho.address
         self.prometheus = enter(
             Prometheus({"tacho": tacho.address}, rule_files=[dashboards.RULES, dashboards.ALERTS])
         )
         # Scrapes are under way before the load: a window that is not full makes rate() too low.
-        seen = 'count(tacho_requests_total{target=~"shop|caller"}) == 2'
-        wait_until(lambda: self.prometheus.query(seen), 30, "a scrape of both targets", interval=0.1)
+        seen = f'count(tacho_requests_total{{target=~"{"|".join(TARGETS)}"}}) == {len(TARGETS)}'
+        wait_until(lambda: self.prometheus.query(seen), 30, "a scrape of every target", interval=0.1)
+        enter(OpenLoop(pool.address, "http", "/20", connections=4)).start(rate=10, seconds=WINDOW, seed=1)
         load = enter(ExactLoad(
             server.address, calling.prefix, connections=CONNECTIONS, requests_per_connection=100
         ))  # fmt: skip
@@ -113,8 +124,7 @@ def scene():
 def test_every_panel_has_data(scene, name):
     empty = []
     for query in dashboards.panel_queries(dashboards.dashboards()[name]):
-        of_the_caller = query.place.partition(": ")[2] in OF_THE_CALLER
-        if not scene.ask(query, "caller" if of_the_caller else "shop"):
+        if not scene.ask(query, ABOUT.get(query.place.partition(": ")[2], "shop")):
             empty.append(query.place)
     unexpected = [place for place in empty if place not in CONDITIONAL]
     assert not unexpected, "these have no data"
@@ -132,7 +142,7 @@ def test_every_variable_has_values(scene, name):
             assert found[query.place.rpartition(" ")[2]], query.place
     assert (found["job"], found["instance"]) == ({"tacho"}, {scene.instance})
     if "target" in found:
-        assert found["target"] == {"shop", "caller"}
+        assert found["target"] == TARGETS
 
 
 def test_every_recording_rule_has_data(scene):
@@ -187,7 +197,7 @@ def test_counts_that_are_never_empty_count(scene):
         title: scene.panel(title, dashboard="tacho-overview")
         for title in ("Targets", "Saturated targets", "Exporters that do not answer")
     }
-    assert shown == {"Targets": 2, "Saturated targets": 1, "Exporters that do not answer": 0}
+    assert shown == {"Targets": len(TARGETS), "Saturated targets": 1, "Exporters that do not answer": 0}
     # Lq = 63: ρ = 0.985. The client is busy in between, so that a little less wait.
     assert 0.9 < scene.panel("Saturation") < 0.99
     for title in ("Hooks without a method", "Events lost", "Configurations refused", "Collectors that fail"):

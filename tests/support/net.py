@@ -4,11 +4,19 @@ import http.client
 import socket
 
 
+_given: set[int] = set()
+
+
 def free_port() -> int:
-    """A TCP port on 127.0.0.1 that nobody listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A TCP port on 127.0.0.1 that nobody listens on at the moment, another one each time."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        # The kernel gives a port again at once, and a server that asks for two cannot listen on one twice.
+        if port not in _given:
+            _given.add(port)
+            return port
 
 
 def listening_ports() -> set[int]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from support import ledger, paths
+from support import ledger, net, paths
 from support.clients import ExactBatches, ExactLoad, exact
 from support.clients.ab import parse as parse_ab
 from support.clients.dnsperf import parse as parse_dnsperf
@@ -197,6 +197,11 @@ def test_processes_report_how_they_end():
 def test_waiting_names_what_it_saw():
     with pytest.raises(TimeoutError, match=r"the moon \(last look: KeyError\('cheese'\)\)"):
         wait_until(lambda: {}["cheese"], 0.02, "the moon")
+
+
+def test_no_port_is_given_twice():
+    ports = [net.free_port() for _ in range(2000)]
+    assert len(set(ports)) == len(ports)
 
 
 def test_table_is_aligned():
