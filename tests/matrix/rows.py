@@ -6,7 +6,8 @@ from matrix.kernels import KERNELS, Kernel
 
 SELECTOR = "cgroup: /e2e"
 SERVICE_STEPS = ("booted", "counted", "kprobes", "purged")
-BRIEF_FILES = ("layout", "turns", "turn_times", "socket", "socket_calls", "socket_families", "handshake", "poll")
+# Of each way in which the programs differ one: without socket storage, by fentry, by kprobes with all that is new.
+SHORT = ("5.10 amd64, kprobe", "6.1 amd64, auto", "sid amd64, kprobe")
 
 
 @dataclass(frozen=True)
@@ -19,9 +20,6 @@ class Row:
     types: bool = True  # False: the kernel's own are hidden, tacho gets a file
     kernel_tests: bool = True
     long: bool = False  # only with --long
-    essential: bool = False  # some kernel tests run with --short, too
-    between: bool = False  # --short leaves it out: an older and a newer kernel are tried with the same method
-    brief: bool = False  # only those that share one tacho: loading the programs takes most of the time
     systemd: bool = False  # Debian's own boots, with the package installed
 
     @property
@@ -56,10 +54,7 @@ class Row:
 
     @property
     def selection(self) -> str:
-        """Options of Catch's: all but what the row's kernel and method cannot do, as README says; or the files of the short
-        form."""
-        if self.brief:
-            return "--filenames-as-tags '" + ",".join(f"[#{name}_test]" for name in BRIEF_FILES) + "'"
+        """Options of Catch's: all but what the row's kernel and method cannot do, as README says."""
         return "'~*HTTP/2*'" if self.state == "hash" else ""
 
     def job(self) -> str:
@@ -94,17 +89,14 @@ def rows() -> list[Row]:
     }
     for key, (best, *others) in offered.items():
         slow = key[1] == "arm64"
-        # The oldest kernel runs the basic variant of the programs, the newest one the full variant.
-        essential = key in (("5.10", "amd64"), ("sid", "amd64"))
-        between = key == ("6.12", "amd64")
-        all_rows.append(Row(kernels[key], "auto", best, long=slow, essential=essential, between=between))
-        all_rows += [Row(kernels[key], method, method, long=slow, kernel_tests=not slow, between=between) for method in others]
+        all_rows.append(Row(kernels[key], "auto", best, long=slow))
+        all_rows += [Row(kernels[key], method, method, long=slow, kernel_tests=not slow) for method in others]
     newest = kernels["6.12", "amd64"]
     all_rows.append(Row(newest, "auto", "tp_btf", cgroups="hybrid", kernel_tests=False))
     for name, best in (("5.10", "fentry"), ("6.1", "fentry")):
-        all_rows.append(Row(kernels[name, "amd64"], "auto", best, cgroups="v1", kernel_tests=False, between=name == "6.1"))
+        all_rows.append(Row(kernels[name, "amd64"], "auto", best, cgroups="v1", kernel_tests=False))
     for name, best in (("6.1", "fentry"), ("6.12", "tp_btf"), ("sid", "tp_btf")):
-        all_rows.append(Row(kernels[name, "amd64"], "auto", best, unprivileged=True, kernel_tests=False, between=name == "6.12"))
+        all_rows.append(Row(kernels[name, "amd64"], "auto", best, unprivileged=True, kernel_tests=False))
     all_rows.append(Row(kernels["6.1", "amd64"], "auto", "kprobe", types=False, kernel_tests=False))
     # The host's release with its own kernel.
     all_rows.append(Row(kernels["6.1", "amd64"], "auto", "fentry", kernel_tests=False, long=True, systemd=True))
