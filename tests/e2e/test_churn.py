@@ -16,7 +16,7 @@ from support.slow import SKIPPED
 from support.tacho import Tacho, target
 from support.waiting import wait_until
 
-ROUNDS = 100 if SKIPPED else 300
+ROUNDS = 40 if SKIPPED else 300
 WARM_UP = 30
 REQUESTS = 23
 MEGABYTE = 1 << 20
