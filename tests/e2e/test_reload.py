@@ -64,7 +64,7 @@ def test_a_file_that_is_being_written_ends_no_target(cgroups):
         tacho.configure("")
         assert tacho.reload() == 500
         assert not last_reload_was_good(tacho)
-        assert "it is empty" in tacho.process.output
+        tacho.process.wait_for_line("it is empty")
         exact(server.address, 101)
         assert tacho.settled("kept").get("tacho_requests_total", target="kept") == 211 + 101
         tacho.configure(good)
