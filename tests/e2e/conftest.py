@@ -6,7 +6,6 @@ import sys
 import time
 
 import pytest
-import yaml
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
@@ -42,11 +41,9 @@ def _nothing_in_flight(tacho: Tacho) -> None:
         return  # It speaks TLS.
     if status != 200 or b"tacho_requests_in_flight" not in body:
         return  # It wants a password, or observes no sockets.
-    # What is discovered may be under load by other tests.
-    config = yaml.safe_load(tacho.config_file.read_text()) if tacho.config_file.exists() else None
-    named = {target["name"] for target in (config or {}).get("targets") or []}
     deadline = time.monotonic() + 10
-    while left := [row for row in tacho.scrape().all("tacho_requests_in_flight") if row[1] and row[0]["target"] in named]:
+    own = tacho.own_targets()
+    while left := [row for row in tacho.scrape().all("tacho_requests_in_flight") if row[1] and row[0]["target"] in own]:
         assert time.monotonic() < deadline, f"still in flight: {left}"
         time.sleep(0.1)
 

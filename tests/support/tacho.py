@@ -33,6 +33,7 @@ class Tacho:
     def __init__(
         self, config: str | dict | None = None, *, port: int = 0, flags=(), prefix=(), program=paths.TACHO, start_timeout: float = 20
     ):
+        self._named: set[str] = set()
         self._directory = tempfile.TemporaryDirectory(prefix="tacho-config-")
         self.config_file = pathlib.Path(self._directory.name) / "tacho.yaml"
         arguments = [paths.require(program), f"--web.listen-address=127.0.0.1:{port}", *flags]
@@ -72,6 +73,8 @@ class Tacho:
     def configure(self, config: str | dict) -> None:
         """Writes the configuration file; a running tacho sees it when it is told to reload."""
         self.config_file.write_text(config if isinstance(config, str) else yaml.safe_dump(config))
+        if isinstance(config, dict):
+            self._named.update(target["name"] for target in config.get("targets") or [])
 
     def http(self, path: str, **options):
         return net.exchange(self.address, path, **options)
@@ -105,6 +108,11 @@ class Tacho:
 
     def targets(self):
         return json.loads(self.http("/targets")[2])
+
+    def own_targets(self) -> set[str]:
+        """Targets that the test has named or made: what is discovered may belong to another test."""
+        made = f"/tacho-test-{os.getpid()}-"
+        return self._named | {row["target"] for row in self.targets()["targets"] if made in row["cgroup"]}
 
     def requests(self, name: str) -> int:
         return int(self.scrape().get("tacho_requests_total", target=name))
