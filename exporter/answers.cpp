@@ -34,6 +34,8 @@ std::string_view name_of(Kind kind) {
       return "GET /api/v1/target";
     case Kind::slow:
       return "GET /api/v1/slow";
+    case Kind::why:
+      return "GET /api/v1/why";
     case Kind::reload:
       return "POST /-/reload";
   }
@@ -118,6 +120,9 @@ boundary::SealedAnswer Answers::answer(const Question& question) {
     }
     case Kind::slow:
       text->append(page::slow_json(scraper.slowest(id_texts(question))));
+      break;
+    case Kind::why:
+      text->append(page::why_json(scraper.why(id_texts(question))));
       break;
     case Kind::reload:
       std::unreachable();

@@ -29,13 +29,14 @@ struct CommandName {
   std::string_view help;
 };
 
-constexpr std::array<CommandName, 7> kCommands{{
+constexpr std::array<CommandName, 8> kCommands{{
     {"serve", Cli::Command::serve, "Observe and serve metrics; the default"},
     {"check", Cli::Command::check, "Check the configuration; needs no privilege"},
     {"plan", Cli::Command::plan, "Show hooks, matched targets and series counts; attaches nothing"},
     {"once", Cli::Command::once, "Write one exposition to stdout"},
     {"top", Cli::Command::top, "Show the targets of a running tacho in the terminal"},
     {"slow", Cli::Command::slow, "Show the slowest requests of a running tacho's targets, and what they waited for"},
+    {"why", Cli::Command::why, "Say what the requests of a running tacho's targets wait for, and what has changed"},
     {"health", Cli::Command::health, "Ask the tacho that serves at the address given whether it is well"},
 }};
 
@@ -86,17 +87,18 @@ void add_top_options(CLI::App& top, TopOptions& options) {
   top.add_flag("--once", options.once, "Print the table and end");
 }
 
-void add_slow_options(CLI::App& slow, TopOptions& options) {
-  slow.add_option("TARGET", options.filter, "Only targets with these words in name, labels or cgroup")
+/// Of commands that print once about some targets.
+void add_target_options(CLI::App& command, TopOptions& options) {
+  command.add_option("TARGET", options.filter, "Only targets with these words in name, labels or cgroup")
       ->type_name("WORDS");
-  add_client_options(slow, options);
+  add_client_options(command, options);
 }
 
 std::string help_of(const CLI::App& app) {
   const std::string all = app.help();
   const std::size_t footer = all.find(kFooter);
   std::string text = all.substr(0, footer);
-  for (const char* command : {"top", "slow"}) {
+  for (const char* command : {"top", "slow", "why"}) {
     const std::string own = app.get_subcommand(command)->help();
     const std::size_t options = own.find("Options:") + std::string_view("Options:").size();
     text += fmt::format("Options of {}:{}\n", command, own.substr(options));
@@ -200,8 +202,8 @@ std::variant<Cli, ExitNow> parse_cli(std::span<const char* const> arguments) {
     subcommand->set_help_flag();  // --help after a command falls through to the program's
     if (command == Cli::Command::top) {
       add_top_options(*subcommand, cli.top);
-    } else if (command == Cli::Command::slow) {
-      add_slow_options(*subcommand, cli.top);
+    } else if (command == Cli::Command::slow || command == Cli::Command::why) {
+      add_target_options(*subcommand, cli.top);
     }
     subcommand->allow_extras();
     subcommand->callback([&cli, command] { cli.command = command; });

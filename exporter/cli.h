@@ -16,7 +16,7 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;  ///< nothing can be observed, served or shown
 inline constexpr int kExitUsage = 2;   ///< bad flags or a bad configuration
 
-/// What `tacho top` and `tacho slow` are asked for; the order is that of top's table.
+/// What `tacho top`, `tacho slow` and `tacho why` are asked for; the order is that of top's table.
 struct TopOptions {
   std::string url = "http://127.0.0.1:9435";
   std::string password_file;  ///< holds the password of the user in the URL; empty: it is in the URL
@@ -29,7 +29,7 @@ struct TopOptions {
 
 /// What the command line asks for; the defaults are those of a bare `tacho`.
 struct Cli {
-  enum class Command : std::uint8_t { serve, check, plan, once, top, slow, health };
+  enum class Command : std::uint8_t { serve, check, plan, once, top, slow, why, health };
 
   Command command = Command::serve;
   std::string config_file;                             ///< empty: the default configuration

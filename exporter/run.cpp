@@ -34,9 +34,10 @@ int run(const tacho::Cli& cli, tacho::MoreRoutes more_routes) {
   if (cli.command == Command::check) {
     return tacho::run_check(cli, std::cout, std::cerr);
   }
-  if (cli.command == Command::top || cli.command == Command::slow) {
-    const auto shown = cli.command == Command::top ? tacho::top::run(cli.top, std::cout)
-                                                   : tacho::top::show_slowest(cli.top, std::cout);
+  if (cli.command == Command::top || cli.command == Command::slow || cli.command == Command::why) {
+    const auto shown = cli.command == Command::top    ? tacho::top::run(cli.top, std::cout)
+                       : cli.command == Command::slow ? tacho::top::show_slowest(cli.top, std::cout)
+                                                      : tacho::top::show_why(cli.top, std::cout);
     if (!shown) {
       std::cerr << "tacho: " << shown.error().message << "\n";
     }

@@ -38,9 +38,10 @@ enum class Kind : std::uint8_t {
   history,
   detail,
   slow,
+  why,
   reload
 };
-inline constexpr std::uint8_t kKinds = 9;
+inline constexpr std::uint8_t kKinds = 10;
 constexpr bool is_page(Kind kind) {
   return kind <= Kind::protobuf_metrics;
 }

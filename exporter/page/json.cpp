@@ -2,30 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/version.h"
 #include "metrics/buckets.h"
+#include "page/json_parts.h"
 
 namespace tacho::page {
 namespace {
 
 using nlohmann::json;
-
-/// Four digits are what anybody can see, and a fifth of the bytes of all seventeen.
-json number(double value) {
-  if (!std::isfinite(value)) {
-    return nullptr;
-  }
-  std::array<char, 32> text{};
-  const auto written = std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general, 4);
-  double rounded = 0;
-  std::from_chars(text.data(), written.ptr, rounded);
-  const auto whole = static_cast<std::int64_t>(rounded);
-  return static_cast<double>(whole) == rounded ? json(whole) : json(rounded);
-}
 
 json numbers(const std::vector<metrics::Reading>& points, double metrics::Reading::* quantity) {
   json list = json::array();
@@ -108,15 +93,12 @@ json heat_json(const std::vector<metrics::HeatColumn>& columns) {
 
 json request_json(const probes::SlowRequest& request, std::int64_t now_ns) {
   constexpr double kNanosecond = 1e-9;
-  json parts = json::object();
-  for (std::size_t part = 0; part < request.parts_ns.size(); ++part) {
-    if (request.parts_ns.at(part) > 0) {
-      parts[probes::kPartNames.at(part)] = number(static_cast<double>(request.parts_ns.at(part)) * kNanosecond);
-    }
-  }
+  std::array<double, TACHO_PARTS> seconds{};
+  std::ranges::transform(request.parts_ns, seconds.begin(),
+                         [](std::uint64_t ns) { return static_cast<double>(ns) * kNanosecond; });
   json result = {{"age", number(static_cast<double>(now_ns - request.ended_ns) * kNanosecond)},
                  {"duration", number(static_cast<double>(request.duration_ns) * kNanosecond)},
-                 {"parts", std::move(parts)},
+                 {"parts", parts_json(seconds)},
                  {"mode", request.mode},
                  {"client", request.client},
                  {"thread", request.thread},
@@ -129,14 +111,6 @@ json request_json(const probes::SlowRequest& request, std::int64_t now_ns) {
                        {"longest_peer", request.longest_call_peer}};
   }
   return result;
-}
-
-json time_json(const scrape::ViewTime& time) {
-  return {{"instance", time.instance}, {"tick", time.tick}, {"version", version()}};
-}
-
-std::string text(const json& document) {
-  return document.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace
@@ -189,6 +163,7 @@ std::string detail_json(const scrape::DetailView& view) {
   document["identity"] = {{"cgroup", summary.identity.path},     {"container_id", summary.identity.container_id},
                           {"runtime", summary.identity.runtime}, {"unit", summary.identity.unit},
                           {"cgroups", summary.cgroups},          {"processes", summary.processes}};
+  document["why"] = view.why;
   document["requests"] = summary.counts.requests;
   document["sends_per_second"] = number(summary.observed_rps);
   document["poll"] = {{"mean_seconds", number(summary.poll_mean)},

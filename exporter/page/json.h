@@ -23,5 +23,7 @@ std::string history_json(const scrape::HistoryView& view);
 std::string detail_json(const scrape::DetailView& view);
 /// GET /api/v1/slow: the slowest requests of each of the last minutes, the slowest first.
 std::string slow_json(const scrape::SlowView& view);
+/// GET /api/v1/why: what requests wait for, now and before, and what is named as the cause.
+std::string why_json(const scrape::WhyView& view);
 
 }  // namespace tacho::page

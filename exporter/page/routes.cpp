@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdint>
 #include <stdexcept>
 
@@ -82,18 +83,18 @@ Result<boundary::Question> question_for_ids(boundary::Kind kind, const web::Requ
   return question;
 }
 
-web::Response history(boundary::Collector& collector, const web::Request& request) {
-  const auto question = question_for_ids(boundary::Kind::history, request, "ids");
-  return question ? document(collector, *question) : refusal(question.error());
-}
+/// What is asked by the ids of targets, and the parameter that has them.
+struct ByIds {
+  std::string_view path;
+  boundary::Kind kind;
+  std::string_view key;
+};
+constexpr std::array kByIds{
+    ByIds{"/api/v1/history", boundary::Kind::history, "ids"}, ByIds{"/api/v1/slow", boundary::Kind::slow, "ids"},
+    ByIds{"/api/v1/why", boundary::Kind::why, "ids"}, ByIds{"/api/v1/target", boundary::Kind::detail, "id"}};
 
-web::Response slow(boundary::Collector& collector, const web::Request& request) {
-  const auto question = question_for_ids(boundary::Kind::slow, request, "ids");
-  return question ? document(collector, *question) : refusal(question.error());
-}
-
-web::Response detail(boundary::Collector& collector, const web::Request& request) {
-  const auto question = question_for_ids(boundary::Kind::detail, request, "id");
+web::Response of_ids(boundary::Collector& collector, const ByIds& what, const web::Request& request) {
+  const auto question = question_for_ids(what.kind, request, std::string(what.key));
   return question ? document(collector, *question) : refusal(question.error());
 }
 
@@ -135,9 +136,10 @@ std::vector<web::Route> routes(boundary::Collector& collector, const std::string
     }
   }
   add("/api/v1/targets", [&collector](const web::Request& request) { return table(collector, request); });
-  add("/api/v1/history", [&collector](const web::Request& request) { return history(collector, request); });
-  add("/api/v1/slow", [&collector](const web::Request& request) { return slow(collector, request); });
-  add("/api/v1/target", [&collector](const web::Request& request) { return detail(collector, request); });
+  for (const ByIds& what : kByIds) {
+    add(std::string(what.path),
+        [&collector, &what](const web::Request& request) { return of_ids(collector, what, request); });
+  }
   return list;
 }
 

@@ -15,6 +15,7 @@
 #include "metrics/family.h"
 #include "metrics/value.h"
 #include "metrics/window.h"
+#include "probes/anatomy.h"
 #include "probes/cpu_limits.h"
 #include "probes/slow_requests.h"
 
@@ -56,6 +57,13 @@ struct ConditionCounters {
   std::optional<bool> frozen;  ///< now
 };
 
+/// Calls to one peer so far.
+struct CallSums {
+  std::uint32_t slot = 0;  ///< the peer's, among the target's
+  std::uint64_t calls = 0;
+  std::uint64_t ns = 0;  ///< last send to first byte back
+};
+
 /// What the sampler reads of a target once a second, beside the window's counters; each probe adds its part.
 struct Activity {
   ConditionCounters conditions;
@@ -65,10 +73,13 @@ struct Activity {
   std::optional<std::uint64_t> running_ns;  ///< thread time on CPUs
   std::uint64_t runnable_ns = 0;            ///< thread time spent waiting for a CPU
   CpuAllowance cpu;
+  std::optional<Anatomy> anatomy;  ///< where the time of requests went, if that is known of any
+  std::vector<CallSums> calls;     ///< of peers that were called
 };
 
 /// Calls to one peer.
 struct Dependency {
+  std::uint32_t slot = 0;  ///< the peer's, among the target's
   std::string peer;
   metrics::Histogram duration;  ///< last send to first byte back
 };

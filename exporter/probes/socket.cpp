@@ -164,7 +164,13 @@ class SocketProbe final : public Probe {
   void count(std::uint32_t index, std::int64_t now_ns, Activity& activity) override {
     ConditionCounters::Turns counters;
     std::uint64_t queue_ns = 0;
+    if (anatomy_.enabled) {
+      activity.anatomy.emplace();
+    }
     for_each_shard(index, [&](const socket_shard& shard) {
+      if (activity.anatomy) {
+        add_shard(*activity.anatomy, shard);
+      }
       add_histogram(activity.duration, shard.duration);
       queue_ns += load(shard.queue.sum_ns);
       counters.overlapped += load(shard.overlapped_turns);
@@ -176,15 +182,19 @@ class SocketProbe final : public Probe {
       counters.repeated += load(shard.repeated_turns);
     });
     counters.requests = metrics::total(activity.duration);
-    if (anatomy_.enabled) {
-      __atomic_store_n(&chains_.at<socket_chains>(index).slow_ns,
-                       slow_.at(index).update(anatomy_.slow, activity.duration, now_ns), __ATOMIC_RELAXED);
+    if (activity.anatomy) {
+      activity.anatomy->slow_ns = slow_.at(index).update(anatomy_.slow, activity.duration, now_ns);
+      __atomic_store_n(&chains_.at<socket_chains>(index).slow_ns, activity.anatomy->slow_ns, __ATOMIC_RELAXED);
       set_record_threshold(index, now_ns);
     }
-    for_each_dependency(index, [&counters](const dependency& entry) {
+    for_each_dependency(index, [&](std::uint32_t slot, const dependency& entry) {
       metrics::Histogram duration;
       add_histogram(duration, entry.duration);
-      counters.calls += metrics::total(duration);
+      const std::uint64_t calls = metrics::total(duration);
+      counters.calls += calls;
+      if (calls > 0) {
+        activity.calls.push_back({.slot = slot, .calls = calls, .ns = duration.sum_ns});
+      }
     });
     if (object_->attached("receive") && object_->attached("send")) {
       activity.conditions.turns = counters;
@@ -202,7 +212,7 @@ class SocketProbe final : public Probe {
     summary.in_flight = in_flight(s);
     summary.server_connections = active_connections(s, TACHO_ROLE_SERVER);
     for (DependencySnapshot& dependency : calls(index)) {
-      summary.dependencies.push_back({std::move(dependency.peer), dependency.duration});
+      summary.dependencies.push_back({dependency.slot, std::move(dependency.peer), dependency.duration});
     }
   }
 
@@ -290,8 +300,9 @@ class SocketProbe final : public Probe {
 
   [[nodiscard]] std::vector<DependencySnapshot> calls(std::uint32_t index) const {
     std::vector<DependencySnapshot> all;
-    for_each_dependency(index, [this, &all](const dependency& entry) {
+    for_each_dependency(index, [this, &all](std::uint32_t slot, const dependency& entry) {
       DependencySnapshot snapshot;
+      snapshot.slot = slot;
       add_histogram(snapshot.duration, entry.duration);
       snapshot.in_line_ns = load(entry.in_line_ns);
       // A slot is named when its first connection is made; slot 0 has no name and is shown once it is used.
@@ -313,7 +324,7 @@ class SocketProbe final : public Probe {
       if (entry == nullptr) {
         break;
       }
-      visit(*entry);
+      visit(slot, *entry);
     }
   }
 

@@ -39,6 +39,7 @@ struct SocketSnapshot {
 
 /// Calls to one peer.
 struct DependencySnapshot {
+  std::uint32_t slot = 0;
   std::string peer;
   metrics::Histogram duration;   ///< last send to first byte back
   std::uint64_t in_line_ns = 0;  ///< of calls within requests

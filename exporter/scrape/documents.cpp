@@ -6,6 +6,7 @@
 #include "metrics/exposition.h"
 #include "probes/registry.h"
 #include "scrape/conditions.h"
+#include "scrape/diagnosis.h"
 #include "scrape/saturation.h"
 #include "scrape/self_families.h"
 
@@ -31,6 +32,7 @@ std::string metrics_document() {
     text += "\n";
   }
   text += metrics::metrics_markdown("Saturation", saturation_families());
+  text += metrics::metrics_markdown("Bottleneck", bottleneck_families());
   text += metrics::metrics_markdown("Validity", condition_families());
   text +=
       "\nA condition judges the families that it names, and no other. It is absent where it cannot be seen: its probe "

@@ -8,6 +8,7 @@
 #include "config/suggest.h"
 #include "probes/registry.h"
 #include "scrape/conditions.h"
+#include "scrape/diagnosis.h"
 #include "scrape/saturation.h"
 #include "scrape/self_families.h"
 
@@ -24,6 +25,7 @@ std::vector<std::string_view> family_names() {
     add(probe.families());
   }
   add(saturation_families());
+  add(bottleneck_families());
   add(condition_families());
   add(kSelfFamilies);
   return names;

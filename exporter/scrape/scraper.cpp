@@ -57,8 +57,9 @@ void Scraper::build_series(Runtime& runtime) const {
   for (const auto& probe : probes_) {
     runtime.series.emplace_back(probe->families(), runtime.target->wanted.labels, *layout_);
   }
-  runtime.series.emplace_back(saturation_families(), runtime.target->wanted.labels, *layout_);
-  runtime.series.emplace_back(condition_families(), runtime.target->wanted.labels, *layout_);
+  for (const Judgement& judgement : kJudgements) {
+    runtime.series.emplace_back(judgement.families(), runtime.target->wanted.labels, *layout_);
+  }
 }
 
 void Scraper::adopt() {
@@ -131,6 +132,7 @@ void Scraper::sample() {
       probe->sample(index, sample.time_ns, sample);
       probe->count(index, sample.time_ns, activity);
     }
+    follow_waits(*runtime, sample.time_ns, activity);
     const std::uint64_t answered = metrics::total(activity.duration);
     requests += answered - std::min(runtime->requests, answered);
     runtime->requests = answered;
@@ -149,8 +151,40 @@ void Scraper::sample() {
   losses_.requests += requests;
 }
 
+void Scraper::follow_waits(Runtime& runtime, std::int64_t now_ns, const probes::Activity& activity) const {
+  auto sums = wait_sums(now_ns, activity);
+  if (!sums) {
+    return;
+  }
+  if (!runtime.waits) {
+    runtime.waits = std::make_unique<WaitHistory>(window_);
+  }
+  runtime.waits->push(std::move(*sums));
+  runtime.slow_ns = activity.anatomy->slow_ns;
+  const auto diagnosis = diagnose(*runtime.waits);
+  runtime.bottleneck = diagnosis ? diagnosis->bottleneck : std::nullopt;
+  if (runtime.bottleneck) {
+    runtime.bottlenecks |= 1U << *runtime.bottleneck;
+  }
+}
+
 std::string Scraper::window_text() const {
   return config::format_duration(window_);
+}
+
+void Scraper::write_families(PageText& page, std::span<const metrics::Family> families, std::size_t series,
+                             const Rows& rows, metrics::Format format) const {
+  metrics::FamilyWriter writer(style(format));
+  for (std::size_t family = 0; family < families.size(); ++family) {
+    if (dropped_.contains(families[family].name)) {
+      continue;
+    }
+    writer.begin(page.end(), families, family);
+    for (const auto& [runtime, row] : rows) {
+      writer.add(page.end(), runtime->series[series], runtime->proto, row);
+    }
+    writer.end(page.end());
+  }
 }
 
 void Scraper::write_probe(PageText& page, std::size_t number, metrics::Format format, CollectorResult& result) {
@@ -159,24 +193,14 @@ void Scraper::write_probe(PageText& page, std::size_t number, metrics::Format fo
   const std::size_t before = page.size();
   result.collector = probe.name();
   try {
-    std::vector<std::pair<const Runtime*, metrics::Row>> rows;
+    Rows rows;
     for (const auto& runtime : runtimes_) {
       if (shows(runtime)) {
         rows.emplace_back(runtime.get(), metrics::Row{});
         probe.read(runtime->target->ref.index, kernel_now_ns(), runtime->window, rows.back().second);
       }
     }
-    metrics::FamilyWriter writer(style(format));
-    for (std::size_t family = 0; family < probe.families().size(); ++family) {
-      if (dropped_.contains(probe.families()[family].name)) {
-        continue;
-      }
-      writer.begin(page.end(), probe.families(), family);
-      for (const auto& [runtime, row] : rows) {
-        writer.add(page.end(), runtime->series[number], runtime->proto, row);
-      }
-      writer.end(page.end());
-    }
+    write_families(page, probe.families(), number, rows, format);
   } catch (const std::exception& error) {
     spdlog::error("probe {}: {}", probe.name(), error.what());
     page.cut(before);
@@ -185,46 +209,46 @@ void Scraper::write_probe(PageText& page, std::size_t number, metrics::Format fo
   result.seconds = seconds_since(start);
 }
 
-void Scraper::write_saturation(PageText& page, metrics::Format format) {
-  const std::span<const metrics::Family> families = saturation_families();
-  metrics::FamilyWriter writer(style(format));
-  for (std::size_t family = 0; family < families.size(); ++family) {
-    if (dropped_.contains(families[family].name)) {
-      continue;
-    }
-    writer.begin(page.end(), families, family);
-    for (const auto& runtime : runtimes_) {
-      const auto saturation = is_judged(runtime) ? runtime->saturation.estimate() : std::nullopt;
-      if (saturation) {
-        const metrics::Row row{
-            .values = {metrics::Value::number(saturation->ratio), metrics::Value::number(saturation->error)},
-            .histograms = {},
-            .dynamic = {},
-            .fine = {}};
-        writer.add(page.end(), runtime->series[probes_.size()], runtime->proto, row);
+const std::array<Scraper::Judgement, 3> Scraper::kJudgements{{
+    {saturation_families,
+     [](const Runtime& runtime) -> std::optional<metrics::Row> {
+       const auto saturation = runtime.saturation.estimate();
+       if (!saturation) {
+         return {};
+       }
+       metrics::Row row;
+       row.values = {metrics::Value::number(saturation->ratio), metrics::Value::number(saturation->error)};
+       return row;
+     }},
+    {bottleneck_families,
+     [](const Runtime& runtime) -> std::optional<metrics::Row> {
+       if (runtime.bottlenecks == 0) {
+         return {};
+       }
+       return bottleneck_row(runtime.bottleneck, runtime.bottlenecks);
+     }},
+    {condition_families,
+     [](const Runtime& runtime) -> std::optional<metrics::Row> {
+       metrics::Row row;
+       for (const std::optional<bool>& on : runtime.conditions.evaluate(runtime.window.few_samples())) {
+         row.values.push_back(on ? metrics::Value::count(*on ? 1 : 0) : metrics::Value::absent());
+       }
+       return row;
+     }},
+}};
+
+void Scraper::write_judgement(PageText& page, std::size_t number, metrics::Format format) {
+  const Judgement& judgement = kJudgements.at(number);
+  const std::span<const metrics::Family> families = judgement.families();
+  Rows rows;
+  for (const auto& runtime : runtimes_) {
+    if (is_judged(runtime)) {
+      if (auto row = judgement.row(*runtime)) {
+        rows.emplace_back(runtime.get(), std::move(*row));
       }
     }
-    writer.end(page.end());
   }
-}
-
-void Scraper::write_conditions(PageText& page, metrics::Format format) {
-  if (dropped_.contains(condition_families().front().name)) {
-    return;
-  }
-  metrics::FamilyWriter writer(style(format));
-  writer.begin(page.end(), condition_families(), 0);
-  for (const auto& runtime : runtimes_) {
-    if (!is_judged(runtime)) {
-      continue;
-    }
-    metrics::Row row;
-    for (const std::optional<bool>& on : runtime->conditions.evaluate(runtime->window.few_samples())) {
-      row.values.push_back(on ? metrics::Value::count(*on ? 1 : 0) : metrics::Value::absent());
-    }
-    writer.add(page.end(), runtime->series.back(), runtime->proto, row);
-  }
-  writer.end(page.end());
+  write_families(page, families, probes_.size() + number, rows, format);
 }
 
 void Scraper::write_self(std::string& out, metrics::Format format) {
@@ -269,8 +293,9 @@ void Scraper::write_page(PageText& page, metrics::Format format) {
   for (std::size_t i = 0; i < probes_.size(); ++i) {
     write_probe(page, i, format, results_[i]);
   }
-  write_saturation(page, format);
-  write_conditions(page, format);
+  for (std::size_t i = 0; i < kJudgements.size(); ++i) {
+    write_judgement(page, i, format);
+  }
   write_self(page.end(), format);
   metrics::append_end(page.end(), format);
   page.finish();
@@ -297,6 +322,9 @@ void Scraper::reconfigure(const config::Config& config) {
       runtime->window = metrics::Window(window_);
       runtime->conditions = ConditionWatch(window_);
       runtime->saturation = SaturationWatch(window_);
+      if (runtime->waits) {
+        runtime->waits->set_window(window_);
+      }
     }
     build_series(*runtime);
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -22,11 +23,13 @@
 #include "metrics/window.h"
 #include "probes/probe.h"
 #include "scrape/conditions.h"
+#include "scrape/diagnosis.h"
 #include "scrape/families.h"
 #include "scrape/page_text.h"
 #include "scrape/saturation.h"
 #include "scrape/self_metrics.h"
 #include "scrape/view.h"
+#include "scrape/waits.h"
 #include "targets/target_table.h"
 
 namespace tacho::scrape {
@@ -87,6 +90,9 @@ class Scraper final : public targets::TargetObserver {
   /// The slowest requests of the last minutes of the targets with these ids, of the first SlowView::kMostTargets of
   /// them; takes the mutex.
   [[nodiscard]] SlowView slowest(std::span<const std::string> ids);
+  /// What the requests of the targets with these ids wait for, of the first WhyView::kMostTargets of them; takes the
+  /// mutex.
+  [[nodiscard]] WhyView why(std::span<const std::string> ids);
 
   [[nodiscard]] ReloadState reload_state();
 
@@ -102,8 +108,12 @@ class Scraper final : public targets::TargetObserver {
     metrics::Window window;
     ConditionWatch conditions;
     SaturationWatch saturation;
-    std::uint64_t requests = 0;                 // as of the last sample
-    std::vector<metrics::TargetSeries> series;  // by probe, then saturation and conditions
+    std::unique_ptr<WaitHistory> waits;         // from the first request on of which it is known what it waits for
+    std::uint64_t slow_ns = 0;                  // as of the last sample
+    std::uint64_t requests = 0;                 // the same
+    std::optional<request_part> bottleneck;     // the same
+    std::uint32_t bottlenecks = 0;              // parts that were one, by bit
+    std::vector<metrics::TargetSeries> series;  // by probe, then of kJudgements
     metrics::ProtoTarget proto;
     explicit Runtime(std::chrono::nanoseconds length) : window(length), conditions(length), saturation(length) {}
   };
@@ -118,9 +128,19 @@ class Scraper final : public targets::TargetObserver {
   }
 
   void build_series(Runtime& runtime) const;
+  void follow_waits(Runtime& runtime, std::int64_t now_ns, const probes::Activity& activity) const;
+  using Rows = std::vector<std::pair<const Runtime*, metrics::Row>>;
+  /// @param series of the runtimes, which belong to these families
+  void write_families(PageText& page, std::span<const metrics::Family> families, std::size_t series, const Rows& rows,
+                      metrics::Format format) const;
   void write_probe(PageText& page, std::size_t number, metrics::Format format, CollectorResult& result);
-  void write_saturation(PageText& page, metrics::Format format);
-  void write_conditions(PageText& page, metrics::Format format);
+  /// Families that are made of what the sampler has left behind.
+  struct Judgement {
+    std::span<const metrics::Family> (*families)();
+    std::optional<metrics::Row> (*row)(const Runtime& runtime);  ///< nothing: nothing can be said
+  };
+  static const std::array<Judgement, 3> kJudgements;
+  void write_judgement(PageText& page, std::size_t number, metrics::Format format);
   void write_self(std::string& out, metrics::Format format);
   Result<void> add_to_probes(std::uint32_t index);
   /// Brings what the kernel has kept from the programs up to date.
@@ -130,6 +150,7 @@ class Scraper final : public targets::TargetObserver {
   [[nodiscard]] TargetSummary summarize(const Runtime& runtime) const;
   [[nodiscard]] TableRow row(const Runtime& runtime) const;
   [[nodiscard]] const Runtime* find(std::string_view id) const;
+  [[nodiscard]] std::optional<WhyView::Target> explain(const Runtime& runtime, const probes::Summary& counts) const;
   /// NaN if nothing can be said.
   static double saturation_of(const Runtime& runtime);
   static double sort_value(const Runtime& runtime, SortKey key);

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <limits>
 
+#include "metrics/gain.h"
 #include "scrape/kernel_clock.h"
 #include "scrape/scraper.h"
 
@@ -155,6 +156,39 @@ SlowView Scraper::slowest(std::span<const std::string> ids) {
   return view;
 }
 
+std::optional<WhyView::Target> Scraper::explain(const Runtime& runtime, const probes::Summary& counts) const {
+  auto diagnosis = runtime.waits ? diagnose(*runtime.waits) : std::nullopt;
+  if (!diagnosis) {
+    return {};
+  }
+  std::string_view peer;
+  if (diagnosis->cause) {
+    const auto found = std::ranges::find(counts.dependencies, diagnosis->cause->peer, &probes::Dependency::slot);
+    peer = found == counts.dependencies.end() ? std::string_view("other") : found->peer;
+  }
+  const targets::DesiredTarget& wanted = runtime.target->wanted;
+  const double slow_seconds = static_cast<double>(runtime.slow_ns) / metrics::kNanosecondsPerSecond;
+  Explanation explanation = scrape::explain(*diagnosis, wanted.labels, peer, slow_seconds);
+  return WhyView::Target{.id = runtime.id,
+                         .name = wanted.name,
+                         .slow_seconds = slow_seconds,
+                         .diagnosis = std::move(*diagnosis),
+                         .explanation = std::move(explanation)};
+}
+
+WhyView Scraper::why(std::span<const std::string> ids) {
+  const std::lock_guard lock(mutex_);
+  WhyView view{.time = {instance_, tick_}, .targets = {}};
+  for (const std::string& id : ids.first(std::min(ids.size(), WhyView::kMostTargets))) {
+    if (const Runtime* runtime = find(id)) {
+      if (auto target = explain(*runtime, summarize(*runtime).counts)) {
+        view.targets.push_back(std::move(*target));
+      }
+    }
+  }
+  return view;
+}
+
 std::optional<DetailView> Scraper::detail(std::string_view id, std::uint64_t since) {
   const std::lock_guard lock(mutex_);
   const Runtime* runtime = find(id);
@@ -168,6 +202,9 @@ std::optional<DetailView> Scraper::detail(std::string_view id, std::uint64_t sin
   for (const auto direction : {metrics::Direction::send, metrics::Direction::receive}) {
     view.variance.at(static_cast<std::size_t>(direction)) = runtime->window.variance(direction);
     view.cv2.at(static_cast<std::size_t>(direction)) = runtime->window.cv2(direction);
+  }
+  if (const auto why = explain(*runtime, view.row.summary.counts)) {
+    view.why = why->explanation.sentence;
   }
   view.points = runtime->history.points(since);
   view.columns = runtime->history.columns(since);

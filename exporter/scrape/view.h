@@ -12,6 +12,7 @@
 #include "kernel/bpf_object.h"
 #include "metrics/history.h"
 #include "probes/probe.h"
+#include "scrape/diagnosis.h"
 #include "targets/plan.h"
 
 namespace tacho::scrape {
@@ -88,6 +89,7 @@ struct DetailView {
   metrics::FineHistogram recent_durations;   ///< of the last ten seconds
   std::array<double, 2> variance{};          ///< of intervals over the window, s², by metrics::Direction
   std::array<double, 2> cv2{};               ///< variance / mean²
+  std::string why;                           ///< what its requests wait for, in a sentence; empty: not known
   std::vector<metrics::Reading> points;      ///< one a second, the latest is the time's
   std::vector<metrics::HeatColumn> columns;  ///< one every five seconds, the latest is under way
   std::vector<Hook> hooks;
@@ -107,6 +109,22 @@ struct SlowView {
   ViewTime time;
   std::int64_t now_ns = 0;      ///< CLOCK_MONOTONIC, as the requests' times
   std::vector<Target> targets;  ///< of those asked for, that exist
+};
+
+/// What the requests of targets wait for, now and before, and why they are slow.
+struct WhyView {
+  static constexpr std::size_t kMostTargets = 50;  ///< in one answer
+
+  struct Target {
+    std::string id;
+    std::string name;
+    double slow_seconds = 0;  ///< above which duration requests are slow; 0: not known
+    Diagnosis diagnosis;
+    Explanation explanation;
+  };
+
+  ViewTime time;
+  std::vector<Target> targets;  ///< of those asked for, of whose requests it is known
 };
 
 /// 16 hexadecimal digits that depend on the labels only (FNV-1a).

@@ -3,8 +3,11 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <fstream>
+#include <ostream>
 #include <string_view>
 #include <utility>
+
+#include "base/utf8.h"
 
 namespace tacho::top {
 namespace {
@@ -39,6 +42,48 @@ Result<std::unique_ptr<Client>> open_client(const TopOptions& options) {
     }
   }
   return Client::open(std::move(*url), options.ca_file);
+}
+
+Result<About> ask_about(const TopOptions& options, std::string_view what, std::size_t most) {
+  auto client = open_client(options);
+  if (!client) {
+    return std::unexpected(client.error());
+  }
+  About about{.targets = {}, .answer = {}, .url = (*client)->url().text()};
+  const auto table = (*client)->get(table_path({.sort = scrape::SortKey::rate, .filter = options.filter}, most));
+  if (!table) {
+    return std::unexpected(table.error());
+  }
+  auto targets = parse_frame(*table);
+  if (!targets) {
+    return std::unexpected(targets.error().within(about.url));
+  }
+  if (targets->rows.empty()) {
+    return fail(options.filter.empty() ? "there are no targets" : "no target matches " + printable(options.filter));
+  }
+  about.targets = std::move(*targets);
+  std::string path = fmt::format("/api/v1/{}?ids=", what);
+  for (const Row& row : about.targets.rows) {
+    path += row.id + ",";
+  }
+  auto answer = (*client)->get(path);
+  if (!answer) {
+    return std::unexpected(answer.error());
+  }
+  about.answer = std::move(*answer);
+  return about;
+}
+
+void tell_of_more(const Frame& targets, std::ostream& out) {
+  if (targets.matched > targets.rows.size()) {
+    out << fmt::format("of the {} busiest targets; {} more match: name some\n", targets.rows.size(),
+                       targets.matched - targets.rows.size());
+  }
+}
+
+Result<void> finish(std::ostream& out) {
+  out.flush();
+  return out ? Result<void>{} : fail("the output cannot be written");
 }
 
 }  // namespace tacho::top

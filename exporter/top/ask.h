@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstddef>
+#include <iosfwd>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "cli.h"
 #include "top/client.h"
+#include "top/frame.h"
 #include "top/screen.h"
 
 namespace tacho::top {
@@ -16,5 +19,22 @@ std::string table_path(const Choice& choice, std::size_t limit);
 
 /// Who asks the tacho that the options name. Errors name the option.
 Result<std::unique_ptr<Client>> open_client(const TopOptions& options);
+
+/// What a tacho says about some of its targets.
+struct About {
+  Frame targets;       ///< the busiest that the filter matches, the busiest first
+  std::string answer;  ///< of /api/v1/WHAT about these
+  std::string url;     ///< of the tacho, for errors
+};
+
+/// Asks for the busiest targets that the filter matches, and then about them. An error if there are none.
+/// @param what the last component of the path
+/// @param most targets in one answer
+Result<About> ask_about(const TopOptions& options, std::string_view what, std::size_t most);
+
+/// Says that more targets match than were shown, if so.
+void tell_of_more(const Frame& targets, std::ostream& out);
+/// Writes out what is on its way; an error if that cannot be.
+Result<void> finish(std::ostream& out);
 
 }  // namespace tacho::top

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "base/quantities.h"
 #include "base/utf8.h"
 
 namespace tacho::top {

@@ -9,9 +9,11 @@
 #include <string_view>
 #include <utility>
 
+#include "base/quantities.h"
 #include "base/utf8.h"
 #include "top/ask.h"
 #include "top/frame.h"
+#include "top/parts.h"
 #include "top/table.h"
 #include "top/top.h"
 
@@ -23,19 +25,6 @@ using nlohmann::json;
 constexpr std::size_t kBar = 24;
 constexpr std::string_view kNoMark = "?";
 
-/// The parts as time passes: what comes first in a request stands first.
-constexpr std::array<std::pair<std::string_view, char>, 11> kMarks{{{"queue", 'q'},
-                                                                    {"receive", 'r'},
-                                                                    {"handover", 'h'},
-                                                                    {"cpu", 'C'},
-                                                                    {"runqueue", 'w'},
-                                                                    {"lock", 'l'},
-                                                                    {"disk", 'd'},
-                                                                    {"network", 'n'},
-                                                                    {"event", 'e'},
-                                                                    {"sleep", 's'},
-                                                                    {"other", 'o'}}};
-
 SlowRow parse_request(const json& object) {
   SlowRow row;
   row.age = object.at("age").get<double>();
@@ -44,7 +33,7 @@ SlowRow parse_request(const json& object) {
   row.thread = printable(object.at("thread_name").get<std::string>()) + " " +
                std::to_string(object.at("thread").get<std::uint64_t>());
   row.client = printable(object.at("client").get<std::string>());
-  for (const auto& [name, mark] : kMarks) {
+  for (const auto& [name, mark] : kParts) {
     if (const auto part = object.at("parts").find(name); part != object.at("parts").end()) {
       row.parts.push_back({std::string(name), part->get<double>()});
     }
@@ -64,8 +53,6 @@ std::string most(const SlowRow& row) {
   return longest == row.parts.end() ? std::string()
                                     : longest->name + " " + format_share(longest->seconds / row.duration);
 }
-
-using Cells = std::array<std::string, 8>;
 
 }  // namespace
 
@@ -90,104 +77,65 @@ std::string bar(const SlowRow& row, std::size_t width) {
   std::string text;
   double before = 0;
   for (const SlowRow::Part& part : row.parts) {
-    const auto* const mark = std::ranges::find(kMarks, part.name, &std::pair<std::string_view, char>::first);
+    const auto* const mark = std::ranges::find(kParts, part.name, &Part::name);
     before += part.seconds / row.duration;
     const auto end = static_cast<std::size_t>(std::lround(std::clamp(before, 0.0, 1.0) * static_cast<double>(width)));
-    text.resize(std::max(text.size(), end), mark == kMarks.end() ? kNoMark.front() : mark->second);
+    text.resize(std::max(text.size(), end), mark == kParts.end() ? kNoMark.front() : mark->mark);
   }
   text.resize(width, '.');
   return text;
 }
 
 std::vector<std::string> slow_lines(const std::vector<SlowRow>& requests) {
-  std::vector<Cells> table{
+  std::vector<std::vector<std::string>> table{
       {"AGE", "DURATION", "WHAT IT WAITED FOR", "MOSTLY", "SERVED BY", "THREAD", "CLIENT", "CALLS"}};
   for (const SlowRow& row : requests) {
     table.push_back({fmt::format("{:.0f} s", row.age), format_time(row.duration), bar(row, kBar), most(row), row.mode,
                      row.thread, row.client, row.calls});
   }
-  std::array<std::size_t, std::tuple_size_v<Cells>> widths{};
-  for (const Cells& cells : table) {
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      widths.at(i) = std::max(widths.at(i), display_width(cells.at(i)));
-    }
-  }
-  std::vector<std::string> lines;
-  for (const Cells& cells : table) {
-    std::string line;
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      line += fit(cells.at(i), widths.at(i), i < 2) + "  ";
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    lines.push_back(std::move(line));
-  }
-  return lines;
+  return aligned(table, 2);
 }
 
 std::string slow_legend() {
   std::string text;
-  for (const auto& [name, mark] : kMarks) {
+  for (const auto& [name, mark] : kParts) {
     text += fmt::format("{}{} {}", text.empty() ? "" : "  ", mark, name);
   }
   return text;
 }
 
 Result<void> show_slowest(const TopOptions& options, std::ostream& out) {
-  auto client = open_client(options);
-  if (!client) {
-    return std::unexpected(client.error());
-  }
-  const auto body = (*client)->get(
-      table_path({.sort = scrape::SortKey::rate, .filter = options.filter}, scrape::SlowView::kMostTargets));
-  if (!body) {
-    return std::unexpected(body.error());
-  }
-  const auto frame = parse_frame(*body);
-  if (!frame) {
-    return std::unexpected(frame.error().within((*client)->url().text()));
-  }
-  if (frame->rows.empty()) {
-    return fail(options.filter.empty() ? "there are no targets" : "no target matches " + printable(options.filter));
-  }
-  std::string path = "/api/v1/slow?ids=";
-  for (const Row& row : frame->rows) {
-    path += row.id + ",";
-  }
-  const auto answer = (*client)->get(path);
-  if (!answer) {
-    return std::unexpected(answer.error());
+  const auto about = ask_about(options, "slow", scrape::SlowView::kMostTargets);
+  if (!about) {
+    return std::unexpected(about.error());
   }
   if (options.json) {
-    out << *answer;
-  } else {
-    const auto targets = parse_slowest(*answer);
-    if (!targets) {
-      return std::unexpected(targets.error().within((*client)->url().text()));
-    }
-    bool any = false;
-    for (const Row& row : frame->rows) {
-      const auto slow = std::ranges::find(*targets, row.id, &SlowTarget::id);
-      if (slow == targets->end() || slow->requests.empty()) {
-        continue;
-      }
-      out << row.name << '\n';
-      for (const std::string& line : slow_lines(slow->requests)) {
-        out << "  " << line << '\n';
-      }
-      out << '\n';
-      any = true;
-    }
-    if (!any) {
-      return fail("no requests were recorded: does the configuration say `probes: {anatomy: {enabled: true}}`?");
-    }
-    out << slow_legend() << '\n';
-    if (frame->matched > frame->rows.size()) {
-      out << fmt::format("of the {} busiest targets; {} more match: name some\n", frame->rows.size(),
-                         frame->matched - frame->rows.size());
-    }
+    out << about->answer;
+    return finish(out);
   }
-  out.flush();
-  return out ? Result<void>{} : fail("slow: the output cannot be written");
+  const auto targets = parse_slowest(about->answer);
+  if (!targets) {
+    return std::unexpected(targets.error().within(about->url));
+  }
+  bool any = false;
+  for (const Row& row : about->targets.rows) {
+    const auto slow = std::ranges::find(*targets, row.id, &SlowTarget::id);
+    if (slow == targets->end() || slow->requests.empty()) {
+      continue;
+    }
+    out << row.name << '\n';
+    for (const std::string& line : slow_lines(slow->requests)) {
+      out << "  " << line << '\n';
+    }
+    out << '\n';
+    any = true;
+  }
+  if (!any) {
+    return fail("no requests were recorded: does the configuration say `probes: {anatomy: {enabled: true}}`?");
+  }
+  out << slow_legend() << '\n';
+  tell_of_more(about->targets, out);
+  return finish(out);
 }
 
 }  // namespace tacho::top

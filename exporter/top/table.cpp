@@ -9,6 +9,7 @@
 #include <optional>
 #include <ranges>
 
+#include "base/quantities.h"
 #include "base/utf8.h"
 #include "scrape/condition_table.h"
 
@@ -17,7 +18,6 @@ namespace {
 
 using scrape::SortKey;
 
-constexpr std::string_view kUnknown = "–";
 constexpr std::size_t kGap = 2;
 constexpr std::size_t kLeastName = 16;
 constexpr int kHighestRank = 8;
@@ -35,10 +35,6 @@ std::string_view next_character(std::string_view& text) {
   const std::string_view character = text.substr(0, std::max<std::size_t>(utf8_sequence(text), 1));
   text.remove_prefix(character.size());
   return character;
-}
-
-std::string three_digits(double value) {
-  return fmt::format("{:.{}f}", value, value >= 100 ? 0 : value >= 10 ? 1 : 2);
 }
 
 struct Column {
@@ -194,22 +190,24 @@ std::string fit(std::string_view text, std::size_t width, bool right) {
   return width == 0 ? "" : out + "…" + std::string(width - 1 - taken, ' ');
 }
 
-std::string format_rate(double value) {
-  return std::isnan(value) ? std::string(kUnknown) : three_digits(value);
-}
-
-std::string format_time(double seconds) {
-  if (std::isnan(seconds)) {
-    return std::string(kUnknown);
+std::vector<std::string> aligned(const std::vector<std::vector<std::string>>& rows, std::size_t right) {
+  std::vector<std::size_t> widths;
+  for (const auto& cells : rows) {
+    widths.resize(std::max(widths.size(), cells.size()));
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      widths[i] = std::max(widths[i], display_width(cells[i]));
+    }
   }
-  if (seconds < 1e-3) {
-    return three_digits(seconds * 1e6) + " µs";
+  std::vector<std::string> lines;
+  for (const auto& cells : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      line += fit(cells[i], widths[i], i < right) + "  ";
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    lines.push_back(std::move(line));
   }
-  return seconds < 1 ? three_digits(seconds * 1e3) + " ms" : three_digits(seconds) + " s";
-}
-
-std::string format_share(double share) {
-  return std::isnan(share) ? std::string(kUnknown) : fmt::format("{:.0f} %", share * 100);
+  return lines;
 }
 
 bool is_doubtful(std::string_view conditions) {

@@ -18,11 +18,8 @@ std::size_t display_width(std::string_view text);
 /// `text` in exactly `width` columns: filled with blanks, or cut with an ellipsis.
 std::string fit(std::string_view text, std::size_t width, bool right = false);
 
-/// "12.3", "12 345" without the blank: three digits that count. A dash for what is not known.
-std::string format_rate(double value);
-/// "850 µs", "1.25 ms", "12.3 s".
-std::string format_time(double seconds);
-std::string format_share(double share);
+/// Rows of cells as lines, each column as wide as its widest cell; the first `right` columns stand at the right.
+std::vector<std::string> aligned(const std::vector<std::vector<std::string>>& rows, std::size_t right);
 
 /// Whether one of these conditions, separated by spaces, judges what the table shows first: requests, saturation.
 bool is_doubtful(std::string_view conditions);

@@ -13,4 +13,7 @@ Result<void> run(const TopOptions& options, std::ostream& out);
 /// Prints the slowest requests of the last minutes of the targets that the filter matches.
 Result<void> show_slowest(const TopOptions& options, std::ostream& out);
 
+/// Prints what the requests of the targets wait for that the filter matches.
+Result<void> show_why(const TopOptions& options, std::ostream& out);
+
 }  // namespace tacho::top

@@ -62,6 +62,7 @@ export class Detail {
     this.now = new Facts(["Requests/s", "p50", "p99", "Saturation", "Queued", "Idle", "In flight", "Connections", "Answered"]);
     this.more = new Facts(["Sends/s", "Mean poll", "Threads waiting", "Interval variance, send", "Interval variance, receive",
       "CV² of intervals, send", "CV² of intervals, receive", "Cgroup", "Unit", "Container", "Processes"]);
+    this.why = make("p", { class: "why", hidden: "" });
     this.conditions = make("ul", { class: "notices", hidden: "" });
     this.rate = new LineChart("Requests per second", [{ name: "rate", style: "line-a" }], { format: formatNumber });
     this.duration = new LineChart("Duration", [{ name: "p50", style: "line-a" }, { name: "p99", style: "line-b" }],
@@ -76,7 +77,7 @@ export class Detail {
     this.losses = tableOf("Lost events, of all targets", ["probe and reason", "events"]);
     section.replaceChildren(
       make("p", {}, make("a", { href: "#/", "aria-keyshortcuts": "Escape" }, "← All targets")),
-      this.title, this.labels, this.conditions, this.now.element,
+      this.title, this.labels, this.conditions, this.why, this.now.element,
       make("div", { class: "charts" }, this.rate.element, this.duration.element, this.shares.element, this.heat.element),
       this.slow.element,
       make("h3", {}, "Calls"), this.dependencies.element,
@@ -140,6 +141,8 @@ export class Detail {
       Container: [identity.runtime, identity.container_id.slice(0, 12)].filter(Boolean).join(" ") || "–",
       Processes: identity.cgroups ? `of ${identity.cgroups} cgroup${identity.cgroups > 1 ? "s" : ""}` : String(identity.processes),
     });
+    setText(this.why, data.why);
+    this.why.hidden = data.why === "";
     const conditions = row.conditions.join(" ");
     if (this.conditions.dataset.shown !== conditions) {
       this.conditions.dataset.shown = conditions;

@@ -86,6 +86,8 @@ TEST_CASE("documents are asked for by numbers") {
   CHECK(served.get("/api/v1/slow", "ids=00000000000000ff").status == 200);
   CHECK(served.collector.asked.kind == Kind::slow);
   CHECK(served.collector.asked.id_list() == std::vector<std::uint64_t>{0xff});
+  CHECK(served.get("/api/v1/why", "ids=00000000000000ff").status == 200);
+  CHECK(served.collector.asked.kind == Kind::why);
   served.collector.status = Status::missing;
   CHECK(served.get("/api/v1/target", "id=0123456789abcdef").status == 404);
   CHECK(served.collector.asked.kind == Kind::detail);

@@ -120,8 +120,10 @@ TEST_CASE("help and version go to stdout with code 0") {
                              "top",
                              "health",
                              "slow",
+                             "why",
                              "Options of top:",
                              "Options of slow:",
+                             "Options of why:",
                              "--url",
                              "--json",
                              "Exit codes:"}) {
@@ -164,6 +166,12 @@ TEST_CASE("top has flags of its own") {
   CHECK(cli.top.json);
   CHECK(refused({"top", "--onec"}) == "tacho: unknown flag --onec (did you mean --once?)");
   CHECK(refused({"serve", "--once"}).starts_with("tacho: unknown flag --once"));
+}
+
+TEST_CASE("why asks like slow") {
+  CHECK(accepted({"why"}).command == Cli::Command::why);
+  CHECK(accepted({"why", "shop", "--json"}).top.filter == "shop");
+  CHECK(refused({"why", "--once"}).starts_with("tacho: unknown flag --once"));
 }
 
 TEST_CASE("slow asks like top, of some targets or of all") {

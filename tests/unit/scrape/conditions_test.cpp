@@ -9,6 +9,7 @@
 
 #include "config/labels.h"
 #include "probes/registry.h"
+#include "scrape/diagnosis.h"
 #include "scrape/saturation.h"
 
 using tacho::probes::ConditionCounters;
@@ -200,8 +201,10 @@ TEST_CASE("every condition names families of targets, sorted, each once") {
       known.insert(family.name);
     }
   }
-  for (const auto& family : saturation_families()) {
-    known.insert(family.name);
+  for (const auto& families : {saturation_families(), bottleneck_families()}) {
+    for (const auto& family : families) {
+      known.insert(family.name);
+    }
   }
   for (const ConditionEntry& condition : condition_table()) {
     CAPTURE(condition.name);

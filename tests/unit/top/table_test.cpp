@@ -30,20 +30,6 @@ Frame frame_of(std::vector<Row> rows) {
 
 }  // namespace
 
-TEST_CASE("numbers have three digits that count, and their unit") {
-  CHECK(format_rate(0) == "0.00");
-  CHECK(format_rate(12.345) == "12.3");
-  CHECK(format_rate(123456.7) == "123457");
-  CHECK(format_rate(Row::kUnknown) == "–");
-  CHECK(format_time(20e-6) == "20.0 µs");
-  CHECK(format_time(999.6e-6) == "1000 µs");
-  CHECK(format_time(0.00125) == "1.25 ms");
-  CHECK(format_time(12.5) == "12.5 s");
-  CHECK(format_time(Row::kUnknown) == "–");
-  CHECK(format_share(0.256) == "26 %");
-  CHECK(format_share(Row::kUnknown) == "–");
-}
-
 TEST_CASE("text is filled and cut by what it takes on the screen") {
   REQUIRE(::setlocale(LC_ALL, "C.UTF-8") != nullptr);
   CHECK(display_width("aé漢") == 4);

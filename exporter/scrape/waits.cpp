@@ -1,0 +1,152 @@
+#include "scrape/waits.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "metrics/buckets.h"
+#include "metrics/gain.h"
+
+namespace tacho::scrape {
+namespace {
+
+using probes::Anatomy;
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kMinute = 60 * kSecond;
+constexpr std::int64_t kFiveMinutes = 5 * kMinute;
+constexpr std::int64_t kHour = 60 * kMinute;
+
+double seconds(std::uint64_t ns) {
+  return static_cast<double>(ns) * 1e-9;
+}
+
+std::uint64_t count(const Anatomy::Parts& parts) {
+  return std::accumulate(parts.requests.begin(), parts.requests.end(), std::uint64_t{0});
+}
+
+MeanParts means(const Anatomy::Parts& older, const Anatomy::Parts& newer) {
+  MeanParts mean{.requests = static_cast<double>(metrics::gain(count(older), count(newer)))};
+  if (mean.requests == 0) {
+    return mean;
+  }
+  for (std::size_t part = 0; part < mean.parts.size(); ++part) {
+    mean.parts.at(part) = seconds(metrics::gain(older.ns.at(part), newer.ns.at(part))) / mean.requests;
+    mean.seconds += mean.parts.at(part);
+  }
+  return mean;
+}
+
+}  // namespace
+
+std::optional<WaitSums> wait_sums(std::int64_t time_ns, const probes::Activity& activity) {
+  const std::uint64_t requests = metrics::total(activity.duration);
+  if (!activity.anatomy || requests == 0) {
+    return {};
+  }
+  return WaitSums{.time_ns = time_ns,
+                  .requests = requests,
+                  .all = activity.anatomy->all,
+                  .slow = activity.anatomy->slow,
+                  .running_ns = activity.running_ns.value_or(0),
+                  .runnable_ns = activity.runnable_ns,
+                  .throttled_ns = activity.cpu.throttled_ns,
+                  .calls = activity.calls};
+}
+
+Waits between(const WaitSums& older, const WaitSums& newer) {
+  Waits waits{.seconds = seconds(
+                  metrics::gain(static_cast<std::uint64_t>(older.time_ns), static_cast<std::uint64_t>(newer.time_ns))),
+              .requests = static_cast<double>(metrics::gain(older.requests, newer.requests)),
+              .all = means(older.all, newer.all),
+              .slow = means(older.slow, newer.slow),
+              .calls = {}};
+  if (waits.seconds == 0 || waits.requests == 0) {
+    return waits;
+  }
+  waits.running = seconds(metrics::gain(older.running_ns, newer.running_ns)) / waits.seconds;
+  waits.runnable = seconds(metrics::gain(older.runnable_ns, newer.runnable_ns)) / waits.seconds;
+  waits.throttled = seconds(metrics::gain(older.throttled_ns, newer.throttled_ns)) / waits.seconds;
+  for (const probes::CallSums& peer : newer.calls) {
+    const auto known = std::ranges::lower_bound(older.calls, peer.slot, {}, &probes::CallSums::slot);
+    const bool is_known = known != older.calls.end() && known->slot == peer.slot;
+    const std::uint64_t calls = metrics::gain(is_known ? known->calls : 0, peer.calls);
+    if (calls > 0) {
+      waits.calls.push_back({.slot = peer.slot,
+                             .calls = static_cast<double>(calls) / waits.requests,
+                             .seconds = seconds(metrics::gain(is_known ? known->ns : 0, peer.ns)) / waits.requests});
+    }
+  }
+  return waits;
+}
+
+void WaitHistory::set_window(std::chrono::nanoseconds window) {
+  window_ns_ = window.count();
+  levels_[0].apart_ns = window_ns_ / 2;
+  levels_[0].kept_ns = std::max(kMinute, window_ns_);
+  levels_[1].apart_ns = kMinute;
+  levels_[1].kept_ns = kFiveMinutes + kMinute;
+  levels_[2].apart_ns = kFiveMinutes;
+  levels_[2].kept_ns = kHour + kMinute;
+}
+
+void WaitHistory::push(WaitSums sums) {
+  if (latest_ && (sums.time_ns <= latest_->time_ns || sums.requests < latest_->requests)) {
+    for (Level& level : levels_) {
+      level.samples.clear();
+    }
+  }
+  for (Level& level : levels_) {
+    if (level.samples.empty() || sums.time_ns - level.samples.back().time_ns >= level.apart_ns) {
+      level.samples.push_back(sums);
+    }
+    while (level.samples.size() > 1 && sums.time_ns - level.samples[1].time_ns >= level.kept_ns) {
+      level.samples.pop_front();
+    }
+  }
+  latest_ = std::move(sums);
+}
+
+const WaitSums& WaitHistory::at_age(std::int64_t age_ns) const {
+  const WaitSums* best = nullptr;
+  const WaitSums* oldest = nullptr;
+  for (const Level& level : levels_) {
+    for (const WaitSums& sums : level.samples) {
+      if (latest_->time_ns - sums.time_ns >= age_ns && (best == nullptr || sums.time_ns > best->time_ns)) {
+        best = &sums;
+      }
+      if (oldest == nullptr || sums.time_ns < oldest->time_ns) {
+        oldest = &sums;
+      }
+    }
+  }
+  return best == nullptr ? *oldest : *best;
+}
+
+std::optional<Waits> WaitHistory::before(const WaitSums& end, std::int64_t length_ns) const {
+  const WaitSums& begin = at_age(latest_->time_ns - end.time_ns + length_ns);
+  if (end.time_ns - begin.time_ns < window_ns_) {
+    return {};
+  }
+  return between(begin, end);
+}
+
+std::optional<WaitHistory::Periods> WaitHistory::periods() const {
+  if (!latest_) {
+    return {};
+  }
+  const WaitSums* begin = &at_age(window_ns_);
+  if (latest_->time_ns - begin->time_ns < window_ns_) {
+    return {};
+  }
+  if (count(latest_->all) - count(begin->all) < kEnough) {
+    begin = &at_age(std::max(kMinute, window_ns_));
+  }
+  Periods periods{
+      .now = between(*begin, *latest_), .five_minutes = before(*begin, kFiveMinutes), .hour = before(*begin, kHour)};
+  if (periods.hour && periods.five_minutes && periods.hour->seconds <= periods.five_minutes->seconds) {
+    periods.hour.reset();
+  }
+  return periods;
+}
+
+}  // namespace tacho::scrape

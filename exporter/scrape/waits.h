@@ -1,0 +1,102 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "probes/probe.h"
+
+// What the requests of a target waited for: now, and before.
+
+namespace tacho::scrape {
+
+/// The counters behind it, cumulative, at one time.
+struct WaitSums {
+  std::int64_t time_ns = 0;  ///< of any monotonic clock
+  std::uint64_t requests = 0;
+  probes::Anatomy::Parts all;           ///< of requests whose mode is known
+  probes::Anatomy::Parts slow;          ///< of these, the slow ones
+  std::uint64_t running_ns = 0;         ///< time of the target's threads on CPUs
+  std::uint64_t runnable_ns = 0;        ///< … waiting for one
+  std::uint64_t throttled_ns = 0;       ///< time in which its quota stopped it
+  std::vector<probes::CallSums> calls;  ///< by slot, rising
+};
+
+/// The sums that a sample has of requests; nothing where it is not known what they wait for.
+std::optional<WaitSums> wait_sums(std::int64_t time_ns, const probes::Activity& activity);
+
+/// Mean seconds by part, and of how many requests.
+struct MeanParts {
+  double requests = 0;
+  double seconds = 0;  ///< the duration: the sum of the parts
+  std::array<double, TACHO_PARTS> parts{};
+};
+
+/// What happened in a period.
+struct Waits {
+  struct Calls {
+    std::uint32_t slot = 0;
+    double calls = 0;    ///< a request
+    double seconds = 0;  ///< a request: all of its calls
+  };
+
+  double seconds = 0;    ///< length of the period
+  double requests = 0;   ///< all that were answered
+  MeanParts all;         ///< those whose mode is known
+  MeanParts slow;        ///< of these, the slow ones
+  double running = 0;    ///< threads on CPUs, on average
+  double runnable = 0;   ///< threads that waited for one, on average
+  double throttled = 0;  ///< share of the time in which the quota stopped the target, 0 … 1
+  std::vector<Calls> calls;
+};
+
+/// Of the time between two samples.
+Waits between(const WaitSums& older, const WaitSums& newer);
+
+/// The last hour of a target in bounded memory. Plain values in, no clock; not synchronised. If time or a counter goes
+/// back, history begins anew.
+///
+/// Memory: with a window of ten seconds up to 34 samples of 0.3 KiB, and 24 bytes a peer that was called: one every
+/// half window for a minute, one a minute for six, one every five minutes for an hour.
+class WaitHistory {
+ public:
+  /// With fewer requests in the window, "now" is the last minute.
+  static constexpr std::uint64_t kEnough = 100;
+
+  struct Periods {
+    Waits now;                          ///< the window and up to half of it more, or the last minute
+    std::optional<Waits> five_minutes;  ///< those before; less where there was no more, but not less than the window
+    std::optional<Waits> hour;          ///< the hour before, as far as it is longer than `five_minutes`
+  };
+
+  /// @param window of the gauges
+  explicit WaitHistory(std::chrono::nanoseconds window) { set_window(window); }
+
+  /// Another window from now on; what is known stays.
+  void set_window(std::chrono::nanoseconds window);
+  void push(WaitSums sums);
+
+  /// Nothing in the first window.
+  [[nodiscard]] std::optional<Periods> periods() const;
+
+ private:
+  struct Level {
+    std::int64_t apart_ns = 0;
+    std::int64_t kept_ns = 0;
+    std::deque<WaitSums> samples;
+  };
+
+  /// The latest sample that is at least that old; the oldest one where none is.
+  [[nodiscard]] const WaitSums& at_age(std::int64_t age_ns) const;
+  [[nodiscard]] std::optional<Waits> before(const WaitSums& end, std::int64_t length_ns) const;
+
+  std::int64_t window_ns_ = 0;
+  std::array<Level, 3> levels_;
+  std::optional<WaitSums> latest_;
+};
+
+}  // namespace tacho::scrape
