@@ -17,6 +17,9 @@ local conditions = import '../lib/conditions.libsonnet';
     },
   },
 
+  // What the slowest requests of the target wait for, where anatomy is measured.
+  local waits = '{{ with printf "tacho_bottleneck{instance=%q,target=%q,namespace=%q,pod=%q} == 1" $labels.instance $labels.target $labels.namespace $labels.pod | query }} Slow requests wait mostly for: {{ first . | label "part" }} (tacho why).{{ end }}',
+
   local target = '{{ $labels.target }}{{ with $labels.pod }} (pod {{ . }}){{ end }} on {{ $labels.instance }}',
 
   local targets = [
@@ -29,7 +32,7 @@ local conditions = import '../lib/conditions.libsonnet';
         and instance_target:tacho_requests:rate5m{%(selector)s} > %(minimumRate)g
       |||,
       'A server is saturated.',
-      target + ' has been {{ $value | humanizePercentage }} saturated for 15 minutes; more load will queue.',
+      target + ' has been {{ $value | humanizePercentage }} saturated for 15 minutes; more load will queue.' + waits,
     ),
     alert(
       'TachoQueueingDominates',
@@ -42,7 +45,7 @@ local conditions = import '../lib/conditions.libsonnet';
       |||
       + without(['tacho_request_queue_seconds', 'tacho_request_duration_seconds']),
       'Requests wait longer than they are worked on.',
-      'Requests to ' + target + ' spend {{ $value | humanizePercentage }} of their time waiting to be read.',
+      'Requests to ' + target + ' spend {{ $value | humanizePercentage }} of their time waiting to be read.' + waits,
     ),
     alert(
       'TachoDurationRegressed',
@@ -58,7 +61,7 @@ local conditions = import '../lib/conditions.libsonnet';
       |||
       + without(['tacho_request_duration_seconds']),
       'The slowest requests are much slower than a day ago.',
-      'The 99th percentile of the duration of ' + target + ' is {{ $value | humanize }} times what it was a day ago.',
+      'The 99th percentile of the duration of ' + target + ' is {{ $value | humanize }} times what it was a day ago.' + waits,
     ),
     alert(
       'TachoRequestsUnanswered',

@@ -26,11 +26,12 @@ def stay_beside_the_client() -> None:
     os.sched_setaffinity(0, {CLIENT_CPU})
 
 
-def configuration(group: Cgroup, window: float) -> dict:
+def configuration(group: Cgroup, window: float, anatomy: bool = False) -> dict:
     return {
         "window": f"{round(1000 * window)}ms",
         "targets": [target(TARGET, group.path)],
         "histograms": {"buckets_per_octave": 4},
+        "probes": {"anatomy": {"enabled": anatomy}},
     }
 
 
@@ -73,8 +74,8 @@ class Rig:
     def __exit__(self, *error):
         self._stack.__exit__(*error)
 
-    def tacho(self, window: float = 2) -> Tacho:
-        tacho = Tacho(configuration(self.group, window), prefix=CLIENT)
+    def tacho(self, window: float = 2, anatomy: bool = False) -> Tacho:
+        tacho = Tacho(configuration(self.group, window, anatomy), prefix=CLIENT)
         tacho.wait_for_target(TARGET)
         return tacho
 

@@ -199,6 +199,39 @@ def _spread(values: list[float]) -> str:
     return f"{median:.3f} ({low:.3f} … {high:.3f})"
 
 
+def anatomy(levels: list) -> str:
+    """Milliseconds a request by part, and who served it."""
+    rows = []
+    for level in levels:
+        parts = sorted(((seconds, part) for part, seconds in level.parts.items() if seconds >= 0.005 * level.mean), reverse=True)
+        modes = sorted(((share, mode) for mode, share in level.modes.items() if share >= 0.005), reverse=True)
+        rows.append([
+            level.server, level.load, str(level.requests), f"{1000 * level.mean:.3g}",
+            ", ".join(f"{part} {1000 * seconds:.3g}" for seconds, part in parts),
+            ", ".join(f"{mode} {percent(share)}" for share, mode in modes),
+        ])  # fmt: skip
+    return table(["server", "load", "requests", "mean, ms", "parts, ms", "served by"], rows)
+
+
+def causes(trials: list) -> str:
+    """How often the cause was named, by server and fault; what was named instead."""
+    found: dict[tuple[str, str], list] = {}
+    for trial in trials:
+        found.setdefault((trial.server, trial.fault), []).append(trial)
+    rows = []
+    for (server, fault), of_these in found.items():
+        wrong = [trial.named or "nothing" for trial in of_these if not trial.right]
+        told = ", ".join(f"{name} ({wrong.count(name)})" for name in sorted(set(wrong)))
+        rows.append([server, fault, f"{len(of_these) - len(wrong)} of {len(of_these)}", told or "–"])
+    for title, of_these in (
+        ("**something injected**", [trial for trial in trials if trial.expected]),
+        ("**nothing injected**", [trial for trial in trials if not trial.expected]),
+    ):
+        right = sum(trial.right for trial in of_these)
+        rows.append([title, "", f"{right} of {len(of_these)}", percent(right / len(of_these)) if of_these else "–"])
+    return table(["server", "what was done to it", "named", "named instead"], rows)
+
+
 def faults(directory: pathlib.Path) -> str:
     servers = {name: levels for name, levels in read_all(directory).items() if len(levels) > 2}
     return counts(servers) + "\n" + rates(servers) if servers else ""

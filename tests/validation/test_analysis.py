@@ -10,7 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from support.clients.open_loop import Burst  # noqa: E402
 from support.clients.pgbench import summary  # noqa: E402
-from validation import accuracy, saturation, sweep  # noqa: E402
+from validation import accuracy, anatomy, causes, saturation, sweep, tables  # noqa: E402
 from validation.levels import DURATION, Level, read  # noqa: E402
 
 
@@ -104,3 +104,33 @@ def test_labels_and_verdict():
     assert cpu.pooled == 1 and cpu.missed == 0 and cpu.false_below == (0, 0) and cpu.lead == 1
     always = saturation.judge("always", lambda signals: 1.0, saturation.judged({"redis": levels}))
     assert always.pooled == 0.5 and always.false_below == (1, 1) and always.lead == pytest.approx(1 / 9)
+
+
+def _trial(server: str, fault: str, expected: str, named: str) -> causes.Trial:
+    return causes.Trial(server, fault, expected, named, "…")
+
+
+def test_named_causes_are_counted_by_what_was_done():
+    trials = [
+        _trial("redis", "CPU thief", "cpu shortage", "cpu shortage"), _trial("redis", "CPU thief", "cpu shortage", ""),
+        _trial("redis", "nothing", "", ""), _trial("nginx", "nothing", "", "lock"),
+    ]  # fmt: skip
+    lines = tables.causes(trials).splitlines()
+    assert "| redis | CPU thief | 1 of 2 | nothing (1) |" in lines
+    assert "| nginx | nothing | 0 of 1 | lock (1) |" in lines
+    assert "| **something injected** |  | 1 of 2 | 50 % |" in lines
+    assert "| **nothing injected** |  | 1 of 2 | 50 % |" in lines
+
+
+def test_trials_and_levels_are_read_as_they_were_written(tmp_path):
+    trial = _trial("redis", "disk writer", "disk", "disk")
+    with open(tmp_path / "causes.csv", "w", newline="") as out:
+        csv.writer(out).writerows([causes.COLUMNS, [getattr(trial, column) for column in causes.COLUMNS]])
+    assert causes.read(tmp_path / "causes.csv") == [trial] and trial.right
+    parts = dict.fromkeys(anatomy.PARTS, 0.0) | {"cpu": 0.001, "queue": 0.003}
+    level = anatomy.Level("redis", "50 %", 100, 0.004, parts, dict.fromkeys(anatomy.MODES, 0.0) | {"same_thread": 1.0})
+    with open(tmp_path / "anatomy.csv", "w", newline="") as out:
+        csv.writer(out).writerows([anatomy.COLUMNS, level.row()])
+    assert anatomy.read(tmp_path / "anatomy.csv") == [level]
+    assert "| redis | 50 % | 100 | 4 | queue 3, cpu 1 | same_thread 100 % |" in tables.anatomy([level])
+    assert causes.read(tmp_path / "none.csv") == [] == anatomy.read(tmp_path / "none.csv")

@@ -8,7 +8,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from support.privilege import why_not  # noqa: E402
-from validation import accuracy  # noqa: E402
+from validation import accuracy, causes  # noqa: E402
 from validation.levels import read  # noqa: E402
 from validation.rig import stay_beside_the_client, two_cpus  # noqa: E402
 from validation.subjects import SUBJECTS  # noqa: E402
@@ -82,3 +82,10 @@ def test_requests_queue_under_overload(levels):
     if reasons := disturbance(levels[0]) or disturbance(levels[-1]):
         pytest.skip(f"the machine was not the server's: {reasons}")
     assert queued[0] < 2 < 10 < queued[-1], "mean number of requests that wait to be read"
+
+
+@pytest.mark.parametrize("server, fault", [("waitress", "lock holder"), ("haproxy", "slow dependency")])
+def test_the_cause_is_named(server, fault):
+    (trial,) = causes.trials(server, 1, [fault])
+    print(trial.sentence)
+    assert trial.right, trial

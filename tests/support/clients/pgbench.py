@@ -70,6 +70,7 @@ class PgbenchRate:
     def __init__(self, server: Postgres, script=("-b", "tpcb-like"), connections: int = 8, prefix=()):
         self._server, self._script, self._connections, self._prefix = server, script, connections, prefix
         self.extra_turns = connections + _PREPARATION
+        self._process = None
 
     def start(self, rate: float, seconds: float, seed: int) -> None:
         self._rate, self._seconds = rate, seconds
@@ -81,6 +82,14 @@ class PgbenchRate:
         ]  # fmt: skip
         self._to_monotonic = time.monotonic() - time.time()
         self._process = Process(command, env=self._server.environment, prefix=self._prefix)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        if self._process:
+            self._process.__exit__(*error)
+            self._directory.cleanup()
 
     def result(self, timeout: float) -> Burst:
         if self._process.wait(timeout) != 0:

@@ -5,9 +5,14 @@ from support.servers.base import Server
 
 
 class MariaDB(Server):
-    """Listens on TCP and on a unix socket; everybody may log in as root without a password."""
+    """Listens on TCP and on a unix socket; everybody may log in as root without a password. Commits wait for
+    the disk if `durable`."""
 
     name = "mariadb"
+
+    def __init__(self, prefix=(), durable: bool = False):
+        self._durable = durable
+        super().__init__(prefix)
 
     def start(self):
         data = self.directory / "data"
@@ -15,7 +20,7 @@ class MariaDB(Server):
              "--skip-test-db"])  # fmt: skip
         return self._start([
             "mariadbd", "--no-defaults", "--user=root", f"--datadir={data}", f"--socket={self.unix_socket}",
-            f"--port={self.port}", "--bind-address=127.0.0.1", "--innodb-flush-log-at-trx-commit=0",
+            f"--port={self.port}", "--bind-address=127.0.0.1", f"--innodb-flush-log-at-trx-commit={int(self._durable)}",
         ])  # fmt: skip
 
     def ready(self):

@@ -19,8 +19,9 @@ class Gunicorn(Server):
     name = "gunicorn"
 
     def __init__(
-        self, prefix=(), kind: str = "sync", workers: int = 2, unix: bool = False, module: str = "application"
+        self, prefix=(), kind: str = "sync", workers: int = 2, unix: bool = False, module: str = "application", env=None
     ):
+        self._env = env
         self._kind = kind
         self._module = module
         self._workers = workers
@@ -41,7 +42,7 @@ class Gunicorn(Server):
         return self._start([
             _PYTHON, "-B", "-m", "gunicorn", "--bind", bind, "--worker-class", self._kind, "--workers", self._workers,
             "--threads", 4, "--keep-alive", 60, f"{self._module}:application",
-        ], cwd=_PROGRAMS)  # fmt: skip
+        ], cwd=_PROGRAMS, env=self._env)  # fmt: skip
 
     @property
     def url(self) -> str:
@@ -53,14 +54,15 @@ class Waitress(Server):
 
     name = "waitress"
 
-    def __init__(self, prefix=(), module: str = "application"):
-        self._module = module
+    def __init__(self, prefix=(), module: str = "application", env=None):
+        self._module, self._env = module, env
         super().__init__(prefix)
 
     def start(self):
         return self._start(
             [_PYTHON, "-B", "-m", "waitress", f"--listen={self.address}", "--threads=4", f"{self._module}:application"],
             cwd=_PROGRAMS,
+            env=self._env,
         )
 
     @property

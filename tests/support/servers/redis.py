@@ -1,24 +1,34 @@
-"""redis without persistence."""
+"""redis."""
 
 import socket
+import tempfile
 
 from support.servers.base import Server
 
 
 class Redis(Server):
-    """`primary_port`: of another one whose replica it is; None: it has its own data."""
+    """Keeps nothing, unless `durable`: then every write waits for the disk, in a directory below that one. `primary_port`:
+    of another one whose replica it is; None: it has its own data."""
 
     name = "redis"
 
-    def __init__(self, prefix=(), primary_port: int | None = None):
+    def __init__(self, prefix=(), primary_port: int | None = None, durable: str | None = None):
+        self._journal = tempfile.TemporaryDirectory(prefix="tacho-redis-", dir=durable) if durable else None
         self._replica = ["--replicaof", "127.0.0.1", primary_port] if primary_port else []
         super().__init__(prefix)
 
     def start(self):
+        keeping = ["--appendonly", "no", "--dir", self.directory]
+        if self._journal:
+            keeping = ["--appendonly", "yes", "--appendfsync", "always", "--dir", self._journal.name]
         return self._start([
-            "redis-server", "--port", self.port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
-            "--dir", self.directory, "--repl-diskless-sync-delay", 0, "--enable-debug-command", "local", *self._replica,
+            "redis-server", "--port", self.port, "--bind", "127.0.0.1", "--save", "", *keeping, "--repl-diskless-sync-delay", 0, "--enable-debug-command", "local", *self._replica,
         ])  # fmt: skip
+
+    def __exit__(self, *error):
+        super().__exit__(*error)
+        if self._journal:
+            self._journal.cleanup()
 
     def info(self, section: str = "stats") -> dict[str, str]:
         """What redis counted: INFO, at the price of one request."""
