@@ -10,6 +10,7 @@
 
 #include "base/descriptors.h"
 #include "base/utf8.h"
+#include "config/keys.h"
 #include "kernel/bpf_log.h"
 #include "kernel/features.h"
 #include "kernel/statistics.h"
@@ -238,35 +239,6 @@ targets::Time App::run(targets::Time now, Liveness::Task* task) {
   return std::min(next, next_sample_);
 }
 
-void App::warn_of_restart(const config::Config& config) const {
-  const auto differs = [this, &config](auto member) { return member(config) != member(config_); };
-  std::vector<std::string> keys;
-  if (differs([](const config::Config& c) { return c.limits.max_targets; })) {
-    keys.emplace_back("limits.max_targets");
-  }
-  if (differs([](const config::Config& c) { return c.limits.max_peers; })) {
-    keys.emplace_back("limits.max_peers");
-  }
-  if (differs([](const config::Config& c) { return c.peers; })) {
-    keys.emplace_back("peers");
-  }
-  if (differs([](const config::Config& c) { return c.run_statistics; })) {
-    keys.emplace_back("run_statistics");
-  }
-  if (differs([](const config::Config& c) { return c.probes.anatomy; })) {
-    keys.emplace_back("probes.anatomy");
-  }
-  for (const probes::Entry& entry : probes::registry()) {
-    if (differs([&entry](const config::Config& c) { return entry.settings(c).enabled; }) ||
-        differs([&entry](const config::Config& c) { return entry.settings(c).attach; })) {
-      keys.push_back("probes." + std::string(entry.name));
-    }
-  }
-  if (!keys.empty()) {
-    spdlog::warn("changes take effect only after a restart: {}", join(keys));
-  }
-}
-
 Result<void> App::reload() {
   service_manager_.reloading();
   auto done = read_again();
@@ -299,7 +271,10 @@ Result<void> App::read_again() {
     }
     fresh = std::move(loaded.config);
   }
-  warn_of_restart(fresh);
+  // From here on `fresh` is what runs, once it is applied: so nothing else can take what waits for a start from it.
+  if (const auto held = config::hold_back(config_, fresh); !held.empty()) {
+    spdlog::warn("changes take effect only after a restart: {}", join(held));
+  }
   if (auto done = discovery_->reconfigure(fresh); !done) {
     scraper_->set_reload_state({false, scraper_->reload_state().success_time});
     return done;

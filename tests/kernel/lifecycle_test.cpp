@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <set>
 #include <string>
@@ -176,6 +178,17 @@ TEST_CASE("run statistics are exported when they are asked for") {
   CHECK(page.value("tacho_probe_runs_total", sends) >= kRequests);
   CHECK(page.value("tacho_probe_run_seconds_total", sends) > 0);
   CHECK(page.value("tacho_probe_misses_total", sends) >= 0);
+}
+
+TEST_CASE("run statistics that a reload asks for are not exported: the kernel measures none until a restart") {
+  const std::string file = std::filesystem::temp_directory_path() / (unique_name() + ".yaml");
+  std::ofstream(file) << "{run_statistics: true}";
+  Running tacho(watching("/nonexistent"), file);
+  for (int reload = 0; reload < 2; ++reload) {
+    REQUIRE(tacho.app().reload());
+    CHECK(tacho.page().count("tacho_probe_runs_total") == 0);
+  }
+  std::filesystem::remove(file);
 }
 
 TEST_CASE("a probe that is switched off is not there, the other works") {
