@@ -427,11 +427,14 @@ Result<void> set_up_dependencies(kernel::ObjectSetup& setup, const Environment& 
 
 }  // namespace
 
+std::vector<kernel::Variant> socket_variants() {
+  return {{"socket_storage", kernel::source_of("socket", socket_bpf__elf_bytes),
+           socket_hooks(kernel::has_preemptible_tracepoints())},
+          {"hash", kernel::source_of("socket", socket_basic_bpf__elf_bytes), socket_basic_hooks()}};
+}
+
 Result<std::unique_ptr<Probe>> load_socket_probe(const config::Config& config, const Environment& environment) {
   PeerNames names(config.peers);
-  const std::array variants{
-      kernel::Variant{"socket_storage", kernel::source_of("socket", socket_bpf__elf_bytes), socket_hooks()},
-      kernel::Variant{"hash", kernel::source_of("socket", socket_basic_bpf__elf_bytes), socket_basic_hooks()}};
   const Threads threads = find_threads(config, environment);
   const kernel::BpfObject::Setup set_up = [&environment, &names, threads](kernel::ObjectSetup& setup) -> Result<void> {
     if (auto done = set_up_threads(setup, threads, environment); !done) {
@@ -460,7 +463,7 @@ Result<std::unique_ptr<Probe>> load_socket_probe(const config::Config& config, c
     }
     return set_up_blocks(setup, "socket_blocks", sizeof(socket_shard), environment);
   };
-  auto object = load_object(variants, config.probes.socket, environment, set_up);
+  auto object = load_object(socket_variants(), config.probes.socket, environment, set_up);
   if (!object) {
     return std::unexpected(object.error());
   }
