@@ -1,7 +1,5 @@
 #include "probes/socket.h"
 
-#include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <bpf/socket.skel.h>
 #include <bpf/socket_basic.skel.h>
 #include <spdlog/spdlog.h>
@@ -9,10 +7,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <ctime>
 #include <future>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <tuple>
@@ -21,7 +18,8 @@
 
 #include "kernel/iterator.h"
 #include "kernel/kernel_types.h"
-#include "kernel/map_keys.h"
+#include "kernel/map.h"
+#include "kernel/ring_buffer.h"
 #include "metrics/buckets.h"
 #include "probes/bracket.h"
 #include "probes/histogram_decode.h"
@@ -47,27 +45,29 @@ constexpr std::array kSweeps{Sweep{"datagram_rings", "socket_sweep_datagrams", "
 constexpr std::int64_t kSweepIntervalNs = 2'000'000'000;
 constexpr std::array<std::string_view, 3> kBoundedMaps{"listening_ports", "dependency_slots", "datagram_rings"};
 
-struct RingDeleter {
-  void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
-};
-
 class SocketProbe final : public Probe {
  public:
-  SocketProbe(std::unique_ptr<kernel::BpfObject> object, kernel::MappedArray chains, const Environment& environment,
-              PeerNames names, config::AnatomySwitch anatomy)
+  using Slots = kernel::Map<peer_key, std::uint32_t>;
+
+  SocketProbe(std::unique_ptr<kernel::BpfObject> object, kernel::MappedArray chains, Slots slots,
+              const Environment& environment, PeerNames names, config::AnatomySwitch anatomy)
       : object_(std::move(object)),
         anatomy_(anatomy),
         names_(std::move(names)),
         chains_(std::move(chains)),
+        slots_(std::move(slots)),
         blocks_("socket", object_->map("socket_blocks"), sizeof(socket_shard), environment.shards.shards()),
         dependencies_("dependency", object_->map("dependency_blocks"), sizeof(dependency), environment.max_peers + 1),
         intervals_ns_(environment.indices),
         slow_(environment.indices),
         slowest_(environment.indices) {
     if (anatomy_.enabled) {
-      records_.reset(ring_buffer__new(object_->map("slow_records"), take_record, this, nullptr));
-      if (!records_) {
-        spdlog::error("the slowest requests are not recorded: {}", std::strerror(errno));
+      auto records = kernel::RingBuffer::open<request_record>(
+          *object_, "slow_records", [this](const request_record& record) { take_record(record); });
+      if (records) {
+        records_ = std::move(*records);
+      } else {
+        spdlog::error("the slowest requests are not recorded: {}", records.error().message);
       }
     }
   }
@@ -240,18 +240,15 @@ class SocketProbe final : public Probe {
   }
 
  private:
-  static int take_record(void* probe, void* data, std::size_t size) {
-    const auto* const record = static_cast<const request_record*>(data);
-    auto& slowest = static_cast<SocketProbe*>(probe)->slowest_;
-    if (size >= sizeof(*record) && record->target < slowest.size()) {
-      slowest[record->target].add(*record);
+  void take_record(const request_record& record) {
+    if (record.target < slowest_.size()) {
+      slowest_[record.target].add(record);
     }
-    return 0;
   }
 
   void take_records() {
     if (records_) {
-      ring_buffer__consume(records_.get());
+      records_->consume();
     }
   }
 
@@ -284,15 +281,14 @@ class SocketProbe final : public Probe {
     if (gone_.empty()) {
       return;
     }
-    const int map = object_->map("dependency_slots");
-    const auto keys = kernel::keys_of<peer_key>(map);
+    const auto keys = slots_.keys();
     if (!keys) {
       spdlog::error("peers of removed targets keep their places: {}", keys.error().message);
       return;
     }
     for (const peer_key& key : *keys) {
       if (gone_.contains(key.index)) {
-        bpf_map_delete_elem(map, &key);
+        slots_.erase(key);
       }
     }
     gone_.clear();
@@ -353,12 +349,13 @@ class SocketProbe final : public Probe {
   config::AnatomySwitch anatomy_;
   PeerNames names_;
   kernel::MappedArray chains_;  // by index
+  Slots slots_;
   TargetBlocks blocks_;
   TargetBlocks dependencies_;
   std::vector<std::array<std::int64_t, TACHO_DIRECTIONS>> intervals_ns_;  // by index, latest exported
   std::vector<SlowThreshold> slow_;                                       // by index
   std::vector<SlowRequests> slowest_;                                     // by index
-  std::unique_ptr<ring_buffer, RingDeleter> records_;                     // none without anatomy
+  std::optional<kernel::RingBuffer> records_;                             // none without anatomy
   bool ports_listed_ = false;
   std::int64_t next_sweep_ns_ = 0;
   std::set<std::uint32_t> gone_;  // removed since the last flush()
@@ -477,7 +474,11 @@ Result<std::unique_ptr<Probe>> load_socket_probe(const config::Config& config, c
   if (!chains) {
     return std::unexpected(chains.error());
   }
-  if (auto done = names.publish((*object)->map("peer_networks")); !done) {
+  auto slots = SocketProbe::Slots::open(**object, "dependency_slots");
+  if (!slots) {
+    return std::unexpected(slots.error());
+  }
+  if (auto done = names.publish(**object); !done) {
     return std::unexpected(done.error());
   }
   if (config.probes.anatomy.enabled && config.probes.sched.enabled) {
@@ -487,7 +488,8 @@ Result<std::unique_ptr<Probe>> load_socket_probe(const config::Config& config, c
   }
   config::AnatomySwitch anatomy = config.probes.anatomy;
   anatomy.enabled = threads != Threads::unknown;
-  return std::make_unique<SocketProbe>(std::move(*object), std::move(*chains), environment, std::move(names), anatomy);
+  return std::make_unique<SocketProbe>(std::move(*object), std::move(*chains), std::move(*slots), environment,
+                                       std::move(names), anatomy);
 }
 
 }  // namespace tacho::probes
