@@ -19,6 +19,7 @@
 #include "probes/registry.h"
 #include "process/capabilities.h"
 #include "scrape/conditions.h"
+#include "scrape/diagnosis.h"
 #include "scrape/saturation.h"
 #include "scrape/self_families.h"
 
@@ -138,7 +139,8 @@ TEST_CASE("a scrape has exactly the families that are documented") {
       documented.emplace(family.name);
     }
   }
-  for (const auto families : {tacho::scrape::saturation_families(), tacho::scrape::condition_families()}) {
+  for (const auto families : {tacho::scrape::saturation_families(), tacho::scrape::bottleneck_families(),
+                              tacho::scrape::condition_families()}) {
     for (const auto& family : families) {
       documented.emplace(family.name);
     }
