@@ -281,26 +281,3 @@ static __always_inline bool end_special_turn(struct socket_state *st, u32 bytes)
 		return true;
 	}
 }
-
-/*
- * An answer to a client begins: does it carry the handshake on? The server's flights begin with a handshake
- * record, or with change_cipher_spec (TLS 1.2 without a ticket); once data of the application comes, the
- * handshake is over.
- */
-static __always_inline bool answers_handshake(struct socket_state *st)
-{
-	u8 type;
-
-	if (speaks_tls(st) || st->turns >= TLS_TURNS)
-		return false;
-	st->turns++;
-	type = record_type(0);
-	if (type == TLS_HANDSHAKE || (type == TLS_CHANGE_CIPHER_SPEC && st->tls == TLS_HELLO)) {
-		st->tls = TLS_HELLO;
-		return true;
-	}
-	/* The handshake of a connection that is older than tacho was not seen. */
-	if (st->tls == TLS_HELLO || type == TLS_APPLICATION_DATA)
-		st->tls = TLS_CONNECTED;
-	return false;
-}
