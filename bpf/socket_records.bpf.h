@@ -45,7 +45,9 @@ enum { TLS_CHANGE_CIPHER_SPEC = 20, TLS_ALERT_RECORD = 21, TLS_HANDSHAKE = 22, T
 enum record_watch_flags {
 	WATCH_FLIGHT = 1,
 	WATCH_REQUESTS = 2,
-	WATCH_FINISHED = 4, /* it has come */
+	WATCH_FINISHED = 4,   /* it has come */
+	WATCH_EARLY = 8,      /* early data came with the hello, and is to be answered yet */
+	WATCH_EARLY_END = 16, /* the client has told its end: it was accepted */
 };
 
 /* All 0: nobody looks. */
@@ -81,7 +83,9 @@ static __always_inline void note_record_of_flight(union record_watch *watch, u8 
 		watch->behind = behind > 0xffff ? 0xffff : behind;
 	} else if (type != TLS_CHANGE_CIPHER_SPEC && is_finished(type, length)) {
 		watch->flags |= WATCH_FINISHED;
-	} else if (type == TLS_APPLICATION_DATA && length != END_OF_EARLY_DATA && watch->messages < 15) {
+	} else if (type == TLS_APPLICATION_DATA && length == END_OF_EARLY_DATA) {
+		watch->flags |= WATCH_EARLY_END;
+	} else if (type == TLS_APPLICATION_DATA && watch->messages < 15) {
 		watch->messages++;
 	}
 }
@@ -141,9 +145,10 @@ lost:
 	return watch.all;
 }
 
-static __always_inline void watch_records(struct socket_state *st, u8 flags)
+/* The first one begins at `offset` of what is being read. */
+static __always_inline void watch_records(struct socket_state *st, u8 flags, u16 offset)
 {
-	union record_watch watch = {.flags = flags};
+	union record_watch watch = {.rest = offset, .flags = flags};
 
 	st->records = watch.all;
 }

@@ -325,7 +325,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	if (st->tls == TLS_HELLO)
 		watch_protocol(st, bytes);
 	if (turn == st->ended) {
-		if (st->tls == TLS_ASKED && replies_behind_flight(st, bytes))
+		if (answers_early_data(st) || (st->tls == TLS_ASKED && replies_behind_flight(st, bytes)))
 			observe_held_turn(st, shard, now);
 		if (last_send && elapsed(last_send, now) > PUSH_PAUSE_NS)
 			note_push(st, now - last_send);
