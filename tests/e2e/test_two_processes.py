@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import json
 import os
 import pathlib
 import resource
@@ -111,7 +112,7 @@ def test_a_taken_over_web_process_can_do_nothing(cgroups, agree):
             assert code == 200
             results = dict(line.rsplit(" ", 1) for line in body.decode().splitlines())
             assert results.pop("uid 65534 is") == "0"
-            assert len(results) >= 60
+            assert len(results) >= 70
             succeeded = [name for name, code in results.items() if int(code) == 0]
             assert succeeded == [], f"the web process may: {succeeded}"
             # Not by chance: refused by the filter, not for want of an argument.
@@ -127,6 +128,27 @@ def test_a_taken_over_web_process_can_do_nothing(cgroups, agree):
             assert tacho.web_pid != web
             agree("after the web process crashed", counted, change)
             tacho.process.wait_for_line("web process was ended by signal 11")
+
+
+def test_who_serves_reads_nobodys_terminal():
+    ours, theirs = os.openpty()
+    terminal = os.ttyname(theirs)
+    address = f"127.0.0.1:{net.free_port()}"
+    command = [paths.TACHO, f"--web.listen-address={address}"]
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+    try:
+        wait_until(lambda: b"listening on" in os.read(ours, 1 << 16), 20, "it serves")
+        shown = json.loads(net.exchange(address, "/targets")[2])["processes"]
+        (web,) = (pathlib.Path(f"/proc/{each['pid']}") for each in shown if each["process"] == "web")
+        open_for = {entry.name: int((web / "fdinfo" / entry.name).read_text().partition("flags:")[2].split()[0], 8)
+                    for entry in (web / "fd").iterdir() if os.readlink(entry) == terminal}  # fmt: skip
+        assert open_for, "its log goes there"
+        assert {flags & os.O_ACCMODE for flags in open_for.values()} == {os.O_WRONLY}, open_for
+    finally:
+        process.terminate()
+        process.wait()
+        os.close(ours)
+        os.close(theirs)
 
 
 def test_a_flood_of_questions_costs_no_count_and_is_survived(cgroups, agree):
