@@ -1,19 +1,17 @@
 #include "probes/slow_requests.h"
 
+#include <spdlog/fmt/fmt.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 
 namespace tacho::probes {
 namespace {
 
 bool is_slower(const request_record& a, const request_record& b) {
   return a.duration > b.duration;
-}
-
-std::int64_t minute_of(std::int64_t ns) {
-  return ns / SlowRequests::kMinuteNs;
 }
 
 }  // namespace
@@ -48,6 +46,17 @@ SlowRequest decode(const request_record& record, const PeerNames& names, const p
     request.longest_call_peer = names.of(longest_peer == nullptr ? peer_address{} : *longest_peer);
   }
   return request;
+}
+
+metrics::Exemplar exemplar(const request_record& record) {
+  const std::span parts(record.ns);
+  const auto most = std::ranges::max_element(parts);
+  const double share = record.duration == 0 ? 0 : static_cast<double>(*most) / static_cast<double>(record.duration);
+  return {.fine = 0,
+          .ns = record.duration,
+          .time_ns = static_cast<std::int64_t>(record.ended),
+          .labels = {{"part", std::string(kPartNames.at(static_cast<std::size_t>(most - parts.begin())))},
+                     {"share", fmt::format("{:.2f}", share)}}};
 }
 
 void SlowRequests::add(const request_record& record) {
@@ -88,6 +97,16 @@ std::vector<request_record> SlowRequests::slowest(std::int64_t now_ns) {
     all.insert(all.end(), minute.kept.begin(), minute.kept.end());
   }
   std::ranges::stable_sort(all, is_slower);
+  return all;
+}
+
+std::vector<const request_record*> SlowRequests::recent(std::int64_t now_ns) const {
+  std::vector<const request_record*> all;
+  for (const Minute& minute : minutes_) {
+    if (minute.number + 1 >= minute_of(now_ns)) {
+      std::ranges::transform(minute.kept, std::back_inserter(all), [](const request_record& kept) { return &kept; });
+    }
+  }
   return all;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bpf/anatomy.h"
+#include "metrics/value.h"
 #include "probes/peers.h"
 
 namespace tacho::probes {
@@ -37,12 +38,19 @@ struct SlowRequest {
 /// @param longest_peer of the longest call; none: not known
 SlowRequest decode(const request_record& record, const PeerNames& names, const peer_address* longest_peer);
 
+/// As an exemplar of the durations' histogram, the row's first fine one: what the request waited for most, and which
+/// share of its duration that was, labels `part` and `share`.
+metrics::Exemplar exemplar(const request_record& record);
+
 /// The slowest requests of a target, of each of the last minutes.
 class SlowRequests {
  public:
   static constexpr std::size_t kKept = RECORDS_A_STEP;  ///< of a minute
   static constexpr std::int64_t kMinutes = 5;           ///< whole ones, and the current one
   static constexpr std::int64_t kMinuteNs = 60'000'000'000;
+
+  /// @param minute_ns how long a minute is
+  explicit SlowRequests(std::int64_t minute_ns = kMinuteNs) : minute_ns_(minute_ns) {}
 
   void add(const request_record& record);
 
@@ -55,14 +63,19 @@ class SlowRequests {
   /// Of all minutes, the slowest first.
   [[nodiscard]] std::vector<request_record> slowest(std::int64_t now_ns);
 
+  /// Of the current and the last minute, in no particular order: until the next change.
+  [[nodiscard]] std::vector<const request_record*> recent(std::int64_t now_ns) const;
+
  private:
   struct Minute {
     std::int64_t number = 0;
     std::vector<request_record> kept;  // a heap, the fastest first
   };
 
+  [[nodiscard]] std::int64_t minute_of(std::int64_t ns) const { return ns / minute_ns_; }
   void forget(std::int64_t before);
 
+  std::int64_t minute_ns_;
   std::deque<Minute> minutes_;  // in order of their numbers
   std::int64_t latest_ = -1;
 };

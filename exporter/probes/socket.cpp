@@ -27,6 +27,7 @@
 #include "probes/histogram_decode.h"
 #include "probes/load.h"
 #include "probes/peers.h"
+#include "probes/recorder.h"
 #include "probes/socket_decode.h"
 #include "probes/socket_hooks.h"
 #include "probes/target_blocks.h"
@@ -47,10 +48,6 @@ constexpr std::array kSweeps{Sweep{"datagram_rings", "socket_sweep_datagrams", "
 constexpr std::int64_t kSweepIntervalNs = 2'000'000'000;
 constexpr std::array<std::string_view, 3> kBoundedMaps{"listening_ports", "dependency_slots", "datagram_rings"};
 
-struct RingDeleter {
-  void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
-};
-
 class SocketProbe final : public Probe {
  public:
   SocketProbe(std::unique_ptr<kernel::BpfObject> object, kernel::MappedArray chains, const Environment& environment,
@@ -63,12 +60,9 @@ class SocketProbe final : public Probe {
         dependencies_("dependency", object_->map("dependency_blocks"), sizeof(dependency), environment.max_peers + 1),
         intervals_ns_(environment.indices),
         slow_(environment.indices),
-        slowest_(environment.indices) {
+        recorder_(environment.indices, anatomy.minute.count()) {
     if (anatomy_.enabled) {
-      records_.reset(ring_buffer__new(object_->map("slow_records"), take_record, this, nullptr));
-      if (!records_) {
-        spdlog::error("the slowest requests are not recorded: {}", std::strerror(errno));
-      }
+      recorder_.open(object_->map("slow_records"));
     }
   }
 
@@ -78,8 +72,7 @@ class SocketProbe final : public Probe {
   [[nodiscard]] std::span<const std::string_view> bounded_maps() const override { return kBoundedMaps; }
 
   Result<void> add_target(std::uint32_t index) override {
-    take_records();  // of the one that had the index before
-    slowest_.at(index) = {};
+    recorder_.forget(index);
     chains_.at<socket_chains>(index) = {};
     chains_.at<socket_chains>(index).record_ns = anatomy_.enabled ? 1 : 0;
     intervals_ns_.at(index) = {};
@@ -133,7 +126,7 @@ class SocketProbe final : public Probe {
   }
 
   Result<void> maintain(std::int64_t now_ns) override {
-    take_records();
+    recorder_.take();
     if (now_ns < next_sweep_ns_) {
       return {};
     }
@@ -185,7 +178,7 @@ class SocketProbe final : public Probe {
     if (activity.anatomy) {
       activity.anatomy->slow_ns = slow_.at(index).update(anatomy_.slow, activity.duration, now_ns);
       __atomic_store_n(&chains_.at<socket_chains>(index).slow_ns, activity.anatomy->slow_ns, __ATOMIC_RELAXED);
-      set_record_threshold(index, now_ns);
+      recorder_.set_threshold(index, now_ns, chains_.at<socket_chains>(index));
     }
     for_each_dependency(index, [&](std::uint32_t slot, const dependency& entry) {
       metrics::Histogram duration;
@@ -217,15 +210,18 @@ class SocketProbe final : public Probe {
   }
 
   std::vector<SlowRequest> slowest(std::uint32_t index, std::int64_t now_ns) override {
-    take_records();
     std::vector<SlowRequest> list;
-    for (const request_record& record : slowest_.at(index).slowest(now_ns)) {
+    for (const request_record& record : recorder_.slowest(index, now_ns)) {
       const auto* longest = record.longest_call_peer < dependencies_.shards()
                                 ? dependencies_.shard<dependency>(index, record.longest_call_peer)
                                 : nullptr;
       list.push_back(decode(record, names_, longest == nullptr ? nullptr : &longest->peer));
     }
     return list;
+  }
+
+  void exemplars(std::uint32_t index, std::int64_t now_ns, metrics::Row& row) override {
+    row.exemplars = recorder_.exemplars(index, now_ns);
   }
 
   void read(std::uint32_t index, std::int64_t /*now_ns*/, const metrics::Window& window, metrics::Row& row) override {
@@ -240,33 +236,6 @@ class SocketProbe final : public Probe {
   }
 
  private:
-  static int take_record(void* probe, void* data, std::size_t size) {
-    const auto* const record = static_cast<const request_record*>(data);
-    auto& slowest = static_cast<SocketProbe*>(probe)->slowest_;
-    if (size >= sizeof(*record) && record->target < slowest.size()) {
-      slowest[record->target].add(*record);
-    }
-    return 0;
-  }
-
-  void take_records() {
-    if (records_) {
-      ring_buffer__consume(records_.get());
-    }
-  }
-
-  /// The programs raise it between two calls.
-  void set_record_threshold(std::uint32_t index, std::int64_t now_ns) {
-    auto& chains = chains_.at<socket_chains>(index);
-    const std::uint64_t kept = slowest_.at(index).threshold(now_ns);
-    if (slowest_.at(index).begins_minute(now_ns)) {
-      __atomic_fetch_add(&chains.record_round, 1, __ATOMIC_RELAXED);
-      __atomic_store_n(&chains.record_ns, kept, __ATOMIC_RELEASE);
-    } else {
-      __atomic_store_n(&chains.record_ns, std::max(kept, load(chains.record_ns)), __ATOMIC_RELAXED);
-    }
-  }
-
   /// Who listens, on the machine and in tacho's own network.
   Result<void> list_ports() {
     for (const std::string_view pass : kListeners) {
@@ -357,8 +326,7 @@ class SocketProbe final : public Probe {
   TargetBlocks dependencies_;
   std::vector<std::array<std::int64_t, TACHO_DIRECTIONS>> intervals_ns_;  // by index, latest exported
   std::vector<SlowThreshold> slow_;                                       // by index
-  std::vector<SlowRequests> slowest_;                                     // by index
-  std::unique_ptr<ring_buffer, RingDeleter> records_;                     // none without anatomy
+  Recorder recorder_;
   bool ports_listed_ = false;
   std::int64_t next_sweep_ns_ = 0;
   std::set<std::uint32_t> gone_;  // removed since the last flush()

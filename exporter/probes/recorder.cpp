@@ -1,0 +1,67 @@
+#include "probes/recorder.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "probes/bracket.h"
+
+namespace tacho::probes {
+
+Recorder::Recorder(std::size_t indices, std::int64_t minute_ns)
+    : minute_ns_(minute_ns), slowest_(indices, SlowRequests(minute_ns)) {}
+
+void Recorder::open(int ring) {
+  records_.reset(ring_buffer__new(ring, take_record, this, nullptr));
+  if (!records_) {
+    spdlog::error("the slowest requests are not recorded: {}", std::strerror(errno));
+  }
+}
+
+int Recorder::take_record(void* recorder, void* data, std::size_t size) {
+  const auto* const record = static_cast<const request_record*>(data);
+  auto& slowest = static_cast<Recorder*>(recorder)->slowest_;
+  if (size >= sizeof(*record) && record->target < slowest.size()) {
+    slowest[record->target].add(*record);
+  }
+  return 0;
+}
+
+void Recorder::take() {
+  if (records_) {
+    ring_buffer__consume(records_.get());
+  }
+}
+
+void Recorder::forget(std::uint32_t index) {
+  take();  // of the one that had the index before
+  slowest_.at(index) = SlowRequests(minute_ns_);
+}
+
+void Recorder::set_threshold(std::uint32_t index, std::int64_t now_ns, socket_chains& chains) {
+  const std::uint64_t kept = slowest_.at(index).threshold(now_ns);
+  if (slowest_.at(index).begins_minute(now_ns)) {
+    __atomic_fetch_add(&chains.record_round, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&chains.record_ns, kept, __ATOMIC_RELEASE);
+  } else {
+    __atomic_store_n(&chains.record_ns, std::max(kept, load(chains.record_ns)), __ATOMIC_RELAXED);
+  }
+}
+
+std::vector<request_record> Recorder::slowest(std::uint32_t index, std::int64_t now_ns) {
+  take();
+  return slowest_.at(index).slowest(now_ns);
+}
+
+std::vector<metrics::Exemplar> Recorder::exemplars(std::uint32_t index, std::int64_t now_ns) {
+  take();
+  std::vector<metrics::Exemplar> all;
+  for (const request_record* record : slowest_.at(index).recent(now_ns)) {
+    all.push_back(exemplar(*record));
+  }
+  return all;
+}
+
+}  // namespace tacho::probes
