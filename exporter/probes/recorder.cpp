@@ -40,14 +40,29 @@ void Recorder::forget(std::uint32_t index) {
   slowest_.at(index) = SlowRequests(minute_ns_);
 }
 
+void Recorder::start(socket_chains& chains) {
+  chains.record = {.ns = {1, 1}, .minute = 0, .begins = 0};
+}
+
 void Recorder::set_threshold(std::uint32_t index, std::int64_t now_ns, socket_chains& chains) {
-  const std::uint64_t kept = slowest_.at(index).threshold(now_ns);
-  if (slowest_.at(index).begins_minute(now_ns)) {
-    __atomic_fetch_add(&chains.record_round, 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&chains.record_ns, kept, __ATOMIC_RELEASE);
-  } else {
-    __atomic_store_n(&chains.record_ns, std::max(kept, load(chains.record_ns)), __ATOMIC_RELAXED);
+  record_thresholds& record = chains.record;
+  const auto length = static_cast<std::uint64_t>(minute_ns_);
+  const std::uint64_t end = (static_cast<std::uint64_t>(now_ns) / length + 1) * length;
+  const std::uint64_t before = load(record.minute);
+  std::uint64_t current = before & 1;
+  if ((before & ~std::uint64_t{1}) != end) {
+    current ^= 1;
+    if ((before & ~std::uint64_t{1}) + length != end) {
+      // Nobody has looked for more than a minute: the programs took all that came since for the next one.
+      __atomic_store_n(&record.ns[current], 1, __ATOMIC_RELAXED);
+    }
+    __atomic_store_n(&record.begins, end - length, __ATOMIC_RELAXED);
+    __atomic_store_n(&record.minute, end | current, __ATOMIC_RELEASE);
   }
+  const std::uint64_t kept = slowest_.at(index).threshold(now_ns);
+  __atomic_store_n(&record.ns[current], std::max(kept, load(record.ns[current])), __ATOMIC_RELAXED);
+  // Each time: a program may still have been at a request of the last minute when this one began.
+  __atomic_store_n(&record.ns[current ^ 1], 1, __ATOMIC_RELAXED);
 }
 
 std::vector<request_record> Recorder::slowest(std::uint32_t index, std::int64_t now_ns) {

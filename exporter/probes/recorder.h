@@ -17,7 +17,7 @@ namespace tacho::probes {
 class Recorder {
  public:
   /// @param indices of targets
-  /// @param minute_ns of how long the slowest are kept, each
+  /// @param minute_ns of each so long the slowest are kept; an even number
   Recorder(std::size_t indices, std::int64_t minute_ns);
 
   /// Reads from this map, `slow_records`; logs if that cannot be.
@@ -26,7 +26,10 @@ class Recorder {
   void take();
   /// The index is given to another target.
   void forget(std::uint32_t index);
-  /// Says from which duration on requests are written; the programs raise it between two calls. Once a second.
+  /// From the beginning of a target.
+  static void start(socket_chains& chains);
+  /// Says from which duration on requests of this minute and of the next are written; the programs raise it between two
+  /// calls. Once a second.
   void set_threshold(std::uint32_t index, std::int64_t now_ns, socket_chains& chains);
 
   [[nodiscard]] std::vector<request_record> slowest(std::uint32_t index, std::int64_t now_ns);

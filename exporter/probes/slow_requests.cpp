@@ -77,17 +77,10 @@ void SlowRequests::add(const request_record& record) {
   forget(minutes_.back().number);
 }
 
-std::uint64_t SlowRequests::threshold(std::int64_t now_ns) {
+std::uint64_t SlowRequests::threshold(std::int64_t now_ns) const {
   const auto minute = std::ranges::find(minutes_, minute_of(now_ns), &Minute::number);
   const bool full = minute != minutes_.end() && minute->kept.size() == kKept;
   return full ? std::max<std::uint64_t>(minute->kept.front().duration, 1) : 1;
-}
-
-bool SlowRequests::begins_minute(std::int64_t now_ns) {
-  const std::int64_t number = minute_of(now_ns);
-  const bool begins = number != latest_;
-  latest_ = number;
-  return begins;
 }
 
 std::vector<request_record> SlowRequests::slowest(std::int64_t now_ns) {

@@ -56,9 +56,7 @@ class SlowRequests {
 
   /// From which duration on a request of this minute is among its slowest; 1, while there is room for any.
   /// @param now_ns CLOCK_MONOTONIC
-  [[nodiscard]] std::uint64_t threshold(std::int64_t now_ns);
-  /// Whether a minute has begun since the last call.
-  bool begins_minute(std::int64_t now_ns);
+  [[nodiscard]] std::uint64_t threshold(std::int64_t now_ns) const;
 
   /// Of all minutes, the slowest first.
   [[nodiscard]] std::vector<request_record> slowest(std::int64_t now_ns);
@@ -77,7 +75,6 @@ class SlowRequests {
 
   std::int64_t minute_ns_;
   std::deque<Minute> minutes_;  // in order of their numbers
-  std::int64_t latest_ = -1;
 };
 
 }  // namespace tacho::probes

@@ -74,7 +74,9 @@ class SocketProbe final : public Probe {
   Result<void> add_target(std::uint32_t index) override {
     recorder_.forget(index);
     chains_.at<socket_chains>(index) = {};
-    chains_.at<socket_chains>(index).record_ns = anatomy_.enabled ? 1 : 0;
+    if (anatomy_.enabled) {
+      Recorder::start(chains_.at<socket_chains>(index));
+    }
     intervals_ns_.at(index) = {};
     slow_.at(index) = {};
     if (auto added = dependencies_.add(index); !added) {

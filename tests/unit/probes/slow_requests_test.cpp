@@ -61,14 +61,6 @@ TEST_CASE("what is minutes old is forgotten, also if nothing comes any more") {
   CHECK(durations(slowest, 15 * kMinute).empty());
 }
 
-TEST_CASE("a minute begins once") {
-  SlowRequests slowest;
-  CHECK(slowest.begins_minute(0));
-  CHECK_FALSE(slowest.begins_minute(kMinute - 1));
-  CHECK(slowest.begins_minute(kMinute));
-  CHECK_FALSE(slowest.begins_minute(kMinute));
-}
-
 TEST_CASE("a minute is as long as it is said to be") {
   SlowRequests slowest(1'000);
   slowest.add(record(5, 999));
@@ -76,8 +68,6 @@ TEST_CASE("a minute is as long as it is said to be") {
   CHECK(slowest.recent(1'999).size() == 2);
   CHECK(slowest.recent(2'000).size() == 1);
   CHECK(slowest.recent(3'000).empty());
-  CHECK(slowest.begins_minute(0));
-  CHECK(slowest.begins_minute(1'000));
 }
 
 TEST_CASE("an exemplar says what a request waited for most") {
