@@ -55,6 +55,7 @@ enum tls_state {
 	TLS_ASKED,   /* TLS 1.3: a request came with the last flight, and something was sent: tickets, or the
 			reply */
 	TLS_REST,    /* the open turn is the rest of such a request, which has been counted */
+	TLS_OPENING, /* HTTP/2: the open turn is the first one, which may bring settings alone */
 };
 
 /* A handshake record has a message's header at least (RFC 8446, 4). */
@@ -142,6 +143,12 @@ static __always_inline void begin_handshake_turn(struct socket_state *st, u32 by
 			st->tls = TLS_REST;
 		else
 			st->tls = connected_turn(bytes);
+		if (before != TLS_CONNECTED) {
+			st->opens = 0;
+		} else if (st->opens && st->tls == TLS_CONNECTED) {
+			st->tls = TLS_OPENING;
+			watch_records(st, WATCH_FLIGHT | WATCH_FINISHED, 0);
+		}
 		return;
 	}
 	st->tls = TLS_NONE;
@@ -178,9 +185,17 @@ static __always_inline void begin_handshake_turn(struct socket_state *st, u32 by
  */
 static __always_inline void continue_handshake_turn(struct socket_state *st)
 {
+	const union record_watch watch = {.all = st->records};
 	u32 least = st->tls == TLS_FLIGHT ? LAST_FLIGHT_BYTES : 0;
 	u32 record;
 
+	if (st->tls == TLS_OPENING && watch.flags & WATCH_SETTLED) {
+		st->tls = TLS_CONNECTED;
+		st->counted_late = true;
+		st->opens = 0;
+		st->records = 0;
+		return;
+	}
 	if (st->tls != TLS_PROXIED && (st->tls != TLS_FLIGHT || st->turn_bytes != CHANGE_CIPHER_SPEC_BYTES))
 		return;
 	record = record_header(0);
