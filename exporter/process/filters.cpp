@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/bpf.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
@@ -195,6 +196,7 @@ void allow_sending(Rules& rules) {
 void allow_serving(Rules& rules) {
   rules.allow(kServing);
   rules.allow("shutdown", {equal(1, SHUT_WR)});
+  rules.allow("ioctl", {equal(1, SIOCOUTQ)});
   for (const SocketOption& option : kSocketOptions) {
     rules.allow("setsockopt", {equal(1, static_cast<std::uint64_t>(option.level)),
                                equal(2, static_cast<std::uint64_t>(option.name))});
