@@ -67,5 +67,27 @@ struct request_record {
  */
 #define RECORDS_A_STEP 16
 
+/*
+ * Which requests are told of one by one: those that take as long as the threshold of the minute in which they
+ * end, or longer. The next minute's is there before it begins, so that the programs need not wait for user
+ * space to see that it has.
+ */
+struct record_thresholds {
+	__u64 ns[2];  /* of this minute and of the next; 0: none is told of */
+	__u64 minute; /* when the current minute ends, an even number; plus which of `ns` is this minute's */
+	__u64 begins; /* when it began: what ended before is told of, whatever it took */
+};
+
+static inline __u32 is_of_next_minute(__u64 minute, __u64 ended)
+{
+	return ended >= (minute & ~1ULL);
+}
+
+/* Index of the threshold for what ended then. */
+static inline __u32 record_threshold_of(__u64 minute, __u64 ended)
+{
+	return (minute & 1) ^ is_of_next_minute(minute, ended);
+}
+
 /* What a call that a thread sleeps in waits for: a part, or this: it depends on what is read or written. */
 #define TACHO_WAITS_FOR_FILE 255

@@ -91,13 +91,12 @@ struct socket_chain {
 /* One element per target index. */
 struct socket_chains {
 	struct socket_chain direction[TACHO_DIRECTIONS];
-	__u32 peers;	    /* dependency slots that were asked for */
-	__u32 spare;	    /* one of them that was given back; 0: none */
-	__u64 slow_ns;	    /* set by user space: a request that takes longer is slow; 0: none is */
-	__u64 record_ns;    /* which ones are told of one by one: none that is shorter; 0: none at all */
-	__u64 unrecorded;   /* for which there was no room */
-	__u32 record_round; /* counted up with each minute: what was told before does not count */
-	__u32 pad[7];
+	__u32 peers;	  /* dependency slots that were asked for */
+	__u32 spare;	  /* one of them that was given back; 0: none */
+	__u64 slow_ns;	  /* set by user space: a request that takes longer is slow; 0: none is */
+	__u64 unrecorded; /* for which there was no room */
+	struct record_thresholds record;
+	__u64 pad;
 };
 
 /* A TCP port somebody listens on: tells server sockets from client sockets where their birth was not seen. */

@@ -69,9 +69,13 @@ static long look_for_choice(u32 index, struct sample_scan *scan)
 
 DEFINE_LOOP(look_for_choices, look_for_choice, struct sample_scan, find_sample)
 
+/* Header, type and tag; with AES-GCM in TLS 1.2 header, nonce and tag. */
+#define RECORD_EXPANSION 22
+#define RECORD_EXPANSION_TLS12 29
+
 /*
- * Whether the running send carries the choice of HTTP/2. A global function: the verifier works through its
- * loops once a program.
+ * If the running send carries the choice of HTTP/2, by how much records will be longer than their data; else
+ * 0. A global function: the verifier works through its loops once a program.
  */
 __noinline u32 chooses_http2(u64 bytes)
 {
@@ -83,14 +87,16 @@ __noinline u32 chooses_http2(u64 bytes)
 		return false;
 	encrypted = encrypted_record(sample, sample->length);
 	if (encrypted)
-		return is_http2_choice(encrypted);
+		return is_http2_choice(encrypted) ? RECORD_EXPANSION : 0;
 	look_for_choices(0, SAMPLE_BYTES);
-	return sample->http2.found ? true : false;
+	return sample->http2.found ? RECORD_EXPANSION_TLS12 : 0;
 }
 
 /* Something is sent in a handshake. */
 static __always_inline void watch_protocol(struct socket_state *st, u32 bytes)
 {
-	if (!st->many && chooses_http2(bytes))
-		st->many = true;
+	if (st->many)
+		return;
+	st->opens = chooses_http2(bytes);
+	st->many = st->opens;
 }

@@ -262,7 +262,7 @@ static __always_inline void charge_request(struct socket_state *st, struct socke
 	else
 		__builtin_memset(&waits->spent[TACHO_FIRST_WAIT], 0, TACHO_WAITS * sizeof(u64));
 	take_part(waits, parts, TACHO_PART_CPU, *(volatile u64 *)&waits->left);
-	if (chains->record_ns && duration >= chains->record_ns)
+	if (is_told_of(chains, first, duration))
 		record_request(chains, shard, st, waits, first, duration, mode);
 }
 

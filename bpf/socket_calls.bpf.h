@@ -31,6 +31,51 @@ static __always_inline bool has_sent(const struct socket_state *st, struct sock 
 }
 
 /*
+ * Is what a client sends, which has read the server's part of the handshake, its last flight under TLS 1.3
+ * and nothing else? Its first record is encrypted, as that of TLS 1.2 is not.
+ */
+static __always_inline bool is_last_flight(u32 bytes)
+{
+	union record_watch watch = {.flags = WATCH_FLIGHT};
+	u8 type = record_type(0);
+
+	if (type == TLS_CHANGE_CIPHER_SPEC)
+		type = record_type(CHANGE_CIPHER_SPEC_BYTES);
+	if (type != TLS_APPLICATION_DATA)
+		return false;
+	watch.all = follow_records(watch.all, bytes);
+	return records_were_followed(&watch) && watch.flags & WATCH_FINISHED && !watch.rest && !watch.behind;
+}
+
+/*
+ * An answer to a client begins: does it carry the handshake on? The server's flights begin with a handshake
+ * record, or with change_cipher_spec (TLS 1.2 without a ticket); once data of the application comes, the
+ * handshake is over.
+ */
+static __always_inline bool answers_handshake(struct socket_state *st)
+{
+	u8 type;
+
+	if (st->tls == TLS_FLIGHT) {
+		/* Tickets, or a greeting. */
+		st->tls = TLS_CONNECTED;
+		return true;
+	}
+	if (speaks_tls(st) || st->turns >= TLS_TURNS)
+		return false;
+	st->turns++;
+	type = record_type(0);
+	if (type == TLS_HANDSHAKE || (type == TLS_CHANGE_CIPHER_SPEC && st->tls == TLS_HELLO)) {
+		st->tls = TLS_HELLO;
+		return true;
+	}
+	/* The handshake of a connection that is older than tacho was not seen. */
+	if (st->tls == TLS_HELLO || type == TLS_APPLICATION_DATA)
+		st->tls = TLS_CONNECTED;
+	return false;
+}
+
+/*
  * Is what a client sends a goodbye? That shows in what is sent: what comes back may be more than the peer's
  * goodbye (session tickets that nobody has read, the rest of a reply).
  */
@@ -38,10 +83,12 @@ static __always_inline void begin_goodbye(struct socket_state *st, u32 bytes)
 {
 	u32 kind;
 
-	if (speaks_tls(st))
+	if (speaks_tls(st) || st->tls == TLS_FLIGHT)
 		st->tls = TLS_CONNECTED;
 	else if (st->tls != TLS_HELLO)
 		return;
+	else if (is_last_flight(bytes))
+		st->tls = TLS_FLIGHT;
 	if (bytes > CLOSE_NOTIFY_BYTES)
 		return;
 	kind = short_turn();

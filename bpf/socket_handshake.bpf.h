@@ -37,6 +37,9 @@
 /* Its record in TLS 1.3: two bytes, the type, and a tag of 16, or of 8 (AES-CCM-8). */
 #define SHORT_RECORD 19
 #define SHORT_RECORD_CCM_8 11
+/* ServerHello (some 130, 1200 more with a key share that withstands quantum computers), EncryptedExtensions
+   and Finished. */
+#define RESUMING_FLIGHT_MOST 1600
 
 enum tls_state {
 	TLS_NONE,
@@ -52,6 +55,7 @@ enum tls_state {
 	TLS_ASKED,   /* TLS 1.3: a request came with the last flight, and something was sent: tickets, or the
 			reply */
 	TLS_REST,    /* the open turn is the rest of such a request, which has been counted */
+	TLS_OPENING, /* HTTP/2: the open turn is the first one, which may bring settings alone */
 };
 
 /* A handshake record has a message's header at least (RFC 8446, 4). */
@@ -139,11 +143,18 @@ static __always_inline void begin_handshake_turn(struct socket_state *st, u32 by
 			st->tls = TLS_REST;
 		else
 			st->tls = connected_turn(bytes);
+		if (before != TLS_CONNECTED) {
+			st->opens = 0;
+		} else if (st->opens && st->tls == TLS_CONNECTED) {
+			st->tls = TLS_OPENING;
+			watch_records(st, WATCH_FLIGHT | WATCH_FINISHED, 0);
+		}
 		return;
 	}
 	st->tls = TLS_NONE;
 	if (st->turns >= TLS_TURNS)
 		return;
+	proxy = 0;
 	type = record_type(0);
 	if (!type && !st->turns) {
 		proxy = proxy_header(bytes);
@@ -161,7 +172,9 @@ static __always_inline void begin_handshake_turn(struct socket_state *st, u32 by
 		/* A connection that is older than tacho. */
 		st->tls = connected_turn(bytes);
 	if (st->tls == TLS_FLIGHT)
-		watch_records(st, WATCH_FLIGHT);
+		watch_records(st, WATCH_FLIGHT | (answered.flags & WATCH_EARLY), 0);
+	else if (st->tls == TLS_HELLO)
+		watch_records(st, WATCH_FLIGHT, proxy);
 }
 
 /*
@@ -172,14 +185,24 @@ static __always_inline void begin_handshake_turn(struct socket_state *st, u32 by
  */
 static __always_inline void continue_handshake_turn(struct socket_state *st)
 {
+	const union record_watch watch = {.all = st->records};
 	u32 least = st->tls == TLS_FLIGHT ? LAST_FLIGHT_BYTES : 0;
 	u32 record;
 
+	if (st->tls == TLS_OPENING && watch.flags & WATCH_SETTLED) {
+		st->tls = TLS_CONNECTED;
+		st->counted_late = true;
+		st->opens = 0;
+		st->records = 0;
+		return;
+	}
 	if (st->tls != TLS_PROXIED && (st->tls != TLS_FLIGHT || st->turn_bytes != CHANGE_CIPHER_SPEC_BYTES))
 		return;
 	record = record_header(0);
-	if ((u8)record == TLS_HANDSHAKE && record >> 8 > least)
-		st->tls = TLS_HELLO;
+	if ((u8)record != TLS_HANDSHAKE || record >> 8 <= least)
+		return;
+	st->tls = TLS_HELLO;
+	watch_records(st, WATCH_FLIGHT, 0);
 }
 
 /* Has the open turn brought all of the client's last flight, which not every server answers? */
@@ -210,8 +233,11 @@ static __always_inline bool flight_brings_request(const struct socket_state *st,
 {
 	const union record_watch watch = {.all = st->records};
 
+	if (records_were_followed(&watch) && watch.flags & WATCH_FINISHED)
+		return watch.behind > CLOSE_NOTIFY_TLS13 ||
+		       (watch.flags & WATCH_EARLY && watch.flags & WATCH_EARLY_END);
 	if (records_were_followed(&watch))
-		return watch.flags & WATCH_FINISHED ? watch.behind > CLOSE_NOTIFY_TLS13 : watch.messages > 1;
+		return watch.messages > 1;
 	return st->turn_bytes > LAST_FLIGHT_BYTES + CLOSE_NOTIFY_TLS13 ||
 	       (st->turn_bytes > LAST_FLIGHT_BYTES && bytes != CLOSE_NOTIFY_TLS13);
 }
@@ -255,11 +281,38 @@ static __always_inline bool replies_behind_flight(struct socket_state *st, u32 b
 	return !answered.counted;
 }
 
+/*
+ * The hello is answered. What came right behind it under keys of an earlier session is a request (early data,
+ * RFC 8446, 2.3), if the server takes it. Then its reply follows, before anything more is read; or the client
+ * tells where the early data ends, and the reply follows that. Who resumes a session shows no certificate: a
+ * longer flight does not, and may be sent in pieces.
+ */
+static __always_inline void note_early_data(struct socket_state *st, u32 bytes)
+{
+	const union record_watch watch = {.all = st->records};
+
+	st->records = 0;
+	if (bytes <= RESUMING_FLIGHT_MOST && (watch.messages || watch.flags & WATCH_FINISHED))
+		watch_records(st, WATCH_FLIGHT | WATCH_EARLY, 0);
+}
+
+/* Something is sent, and nothing was read since the hello was answered: is it the reply to early data? */
+static __always_inline bool answers_early_data(struct socket_state *st)
+{
+	const union record_watch watch = {.all = st->records};
+
+	if (st->tls != TLS_HELLO || !(watch.flags & WATCH_EARLY))
+		return false;
+	st->records = 0;
+	return true;
+}
+
 /* The open turn is answered by a send of so many bytes: was it a request, after all? */
 static __always_inline bool end_special_turn(struct socket_state *st, u32 bytes)
 {
 	switch (st->tls) {
 	case TLS_HELLO:
+		note_early_data(st, bytes);
 		return false;
 	case TLS_FLIGHT:
 		return end_flight(st, bytes);
@@ -280,27 +333,4 @@ static __always_inline bool end_special_turn(struct socket_state *st, u32 bytes)
 	default:
 		return true;
 	}
-}
-
-/*
- * An answer to a client begins: does it carry the handshake on? The server's flights begin with a handshake
- * record, or with change_cipher_spec (TLS 1.2 without a ticket); once data of the application comes, the
- * handshake is over.
- */
-static __always_inline bool answers_handshake(struct socket_state *st)
-{
-	u8 type;
-
-	if (speaks_tls(st) || st->turns >= TLS_TURNS)
-		return false;
-	st->turns++;
-	type = record_type(0);
-	if (type == TLS_HANDSHAKE || (type == TLS_CHANGE_CIPHER_SPEC && st->tls == TLS_HELLO)) {
-		st->tls = TLS_HELLO;
-		return true;
-	}
-	/* The handshake of a connection that is older than tacho was not seen. */
-	if (st->tls == TLS_HELLO || type == TLS_APPLICATION_DATA)
-		st->tls = TLS_CONNECTED;
-	return false;
 }

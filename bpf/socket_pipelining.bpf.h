@@ -185,7 +185,7 @@ static __always_inline void sample_turn(struct socket_state *st, struct socket_s
 	if (st->records || in_handshake(st) || !is_looked_at(shard, now))
 		return;
 	if (speaks_tls(st)) {
-		watch_records(st, WATCH_REQUESTS);
+		watch_records(st, WATCH_REQUESTS, 0);
 		return;
 	}
 	if (!first_buffer(NULL))

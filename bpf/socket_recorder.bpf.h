@@ -2,9 +2,10 @@
 /*
  * The slowest requests of a target, one by one: user space keeps the slowest few of each minute.
  *
- * A request is told of if it took at least as long as the target's threshold. User space sets that once a
- * second; between, each shard raises it to the shortest of RECORDS_A_STEP that it has told of since the
- * minute began: as many took longer, so that none of the minute's slowest RECORDS_A_STEP is ever below it.
+ * A request is told of if it took at least as long as the target's threshold in this minute. User space sets
+ * that once a second; between, each shard raises it to the shortest of RECORDS_A_STEP that it has told of
+ * since the minute began: as many took longer, so that none of the minute's slowest RECORDS_A_STEP is ever
+ * below it.
  */
 #pragma once
 
@@ -15,11 +16,27 @@ struct {
 	__uint(max_entries, 65536); /* set before loading */
 } slow_records SEC(".maps");
 
-static __always_inline void raise_threshold(struct socket_chains *chains, struct socket_shard *shard,
-					    u64 duration)
+static __always_inline bool is_told_of(const struct socket_chains *chains, u64 ended, u64 duration)
 {
-	if (shard->told_round != chains->record_round) {
-		shard->told_round = chains->record_round;
+	const struct record_thresholds *record = &chains->record;
+	u64 least = record->ns[record_threshold_of(*(volatile u64 *)&record->minute, ended) & 1];
+
+	if (!least)
+		return false;
+	return duration >= least || ended < record->begins;
+}
+
+static __always_inline void raise_threshold(struct socket_chains *chains, struct socket_shard *shard,
+					    u64 ended, u64 duration)
+{
+	struct record_thresholds *record = &chains->record;
+	u64 minute = *(volatile u64 *)&record->minute, *threshold;
+	u32 round = (u32)(minute >> 16) << 1 | is_of_next_minute(minute, ended);
+
+	if (ended < record->begins)
+		return;
+	if (shard->told_round != round) {
+		shard->told_round = round;
 		shard->told = 0;
 	}
 	if (!shard->told || duration < shard->told_least)
@@ -27,8 +44,9 @@ static __always_inline void raise_threshold(struct socket_chains *chains, struct
 	if (++shard->told < RECORDS_A_STEP)
 		return;
 	shard->told = 0;
-	if (shard->told_least > chains->record_ns)
-		chains->record_ns = shard->told_least;
+	threshold = &record->ns[record_threshold_of(minute, ended) & 1];
+	if (shard->told_least > *threshold)
+		*threshold = shard->told_least;
 }
 
 /* Whose request it was, on TCP. */
@@ -75,5 +93,5 @@ static __always_inline void record_request(struct socket_chains *chains, struct 
 	}
 	record_client(record, st->socket);
 	bpf_ringbuf_submit(record, 0);
-	raise_threshold(chains, shard, duration);
+	raise_threshold(chains, shard, first, duration);
 }

@@ -23,6 +23,10 @@ enum { TLS_CHANGE_CIPHER_SPEC = 20, TLS_ALERT_RECORD = 21, TLS_HANDSHAKE = 22, T
 
 /* Of one read; whose are more has told enough. */
 #define RECORDS_PER_READ 16
+/* So many are counted behind Finished. */
+#define RECORDS_BEHIND_MOST 15
+/* A session ticket is longer than whatever is sent right behind it, where that is looked at. */
+#define TICKET_RECORD_LEAST 90
 /* No record begins that far behind a read. */
 #define RECORDS_LOST 0xffff
 
@@ -45,16 +49,21 @@ enum { TLS_CHANGE_CIPHER_SPEC = 20, TLS_ALERT_RECORD = 21, TLS_HANDSHAKE = 22, T
 enum record_watch_flags {
 	WATCH_FLIGHT = 1,
 	WATCH_REQUESTS = 2,
-	WATCH_FINISHED = 4, /* it has come */
+	WATCH_FINISHED = 4,   /* it has come */
+	WATCH_EARLY = 8,      /* early data came with the hello, and is to be answered yet */
+	WATCH_EARLY_END = 16, /* the client has told its end: it was accepted */
+	WATCH_TICKETS = 32, /* of HTTP/2's settings (socket_settings.bpf.h): only tickets were sent so far */
+	WATCH_SETTLED = 64, /* something was sent that was no reply */
 };
 
 /* All 0: nobody looks. */
 union record_watch {
 	struct {
 		u16 rest;	 /* bytes from the end of the last read to the next record */
-		u16 last;	 /* length of the record before, if it may be a request */
+		u16 last;	 /* length of the record before, if it may be a request; else see
+				    socket_settings.bpf.h */
 		u16 behind;	 /* bytes behind Finished */
-		u8 run : 4;	 /* records alike */
+		u8 run : 4;	 /* records alike; those behind Finished */
 		u8 messages : 4; /* records before Finished */
 		u8 flags;
 	};
@@ -78,10 +87,16 @@ static __always_inline void note_record_of_flight(union record_watch *watch, u8 
 	if (watch->flags & WATCH_FINISHED) {
 		u32 behind = watch->behind + TLS_RECORD_HEADER + length;
 
+		if (watch->flags & WATCH_TICKETS && !watch->run && length >= TICKET_RECORD_LEAST)
+			return;
 		watch->behind = behind > 0xffff ? 0xffff : behind;
+		if (watch->run < RECORDS_BEHIND_MOST)
+			watch->run++;
 	} else if (type != TLS_CHANGE_CIPHER_SPEC && is_finished(type, length)) {
 		watch->flags |= WATCH_FINISHED;
-	} else if (type == TLS_APPLICATION_DATA && length != END_OF_EARLY_DATA && watch->messages < 15) {
+	} else if (type == TLS_APPLICATION_DATA && length == END_OF_EARLY_DATA) {
+		watch->flags |= WATCH_EARLY_END;
+	} else if (type == TLS_APPLICATION_DATA && watch->messages < 15) {
 		watch->messages++;
 	}
 }
@@ -141,9 +156,10 @@ lost:
 	return watch.all;
 }
 
-static __always_inline void watch_records(struct socket_state *st, u8 flags)
+/* The first one begins at `offset` of what is being read. */
+static __always_inline void watch_records(struct socket_state *st, u8 flags, u16 offset)
 {
-	union record_watch watch = {.flags = flags};
+	union record_watch watch = {.rest = offset, .flags = flags};
 
 	st->records = watch.all;
 }
@@ -158,7 +174,7 @@ static __always_inline void end_run_of_records(struct socket_state *st)
 {
 	union record_watch watch = {.all = st->records};
 
-	if (watch.run >= RECORDS_OF_SEVERAL)
+	if (!(watch.flags & WATCH_REQUESTS) || watch.run >= RECORDS_OF_SEVERAL)
 		return;
 	watch.run = 0;
 	watch.last = 0;

@@ -88,6 +88,7 @@ struct socket_state {
 	u32 peer;	 /* client: dependency slot */
 	u8 handovers;	 /* to other targets */
 	bool past_tcp;	 /* see tcp_sock_of() */
+	u8 opens;	 /* HTTP/2 under TLS begins: by how much a record is longer than its data */
 	u64 notes[SOCKET_EVENTS][NOTES_AT_ONCE];
 	/* Datagram sockets. A byte each: hooks on other CPUs set them at the same time. */
 	bool has_ring;

@@ -13,6 +13,7 @@
 #include "socket_peers.bpf.h"
 #include "socket_pipelining.bpf.h"
 #include "socket_replication.bpf.h"
+#include "socket_settings.bpf.h"
 #include "socket_state.bpf.h"
 #include "socket_streams.bpf.h"
 #include "socket_waiters.bpf.h"
@@ -173,6 +174,15 @@ static __always_inline void observe_held_turn(struct socket_state *st, struct so
 	observe_turn(st, shard, first);
 }
 
+/* What is sent from now on may be the reply. */
+static __always_inline void await_reply(struct socket_state *st, struct sock *sk, const struct tcp_sock *tp)
+{
+	st->write_seq = tp ? FIELD(tp, write_seq) : 0;
+	begin_busy_clock(st, sk, tp);
+	if (is_unix_stream(st))
+		st->first_out = 0;
+}
+
 static __always_inline void open_turn(struct socket_state *st, struct socket_shard *shard, struct sock *sk,
 				      const struct tcp_sock *tp, u64 arrival, u64 now, u32 bytes)
 {
@@ -183,10 +193,7 @@ static __always_inline void open_turn(struct socket_state *st, struct socket_sha
 	st->turn_arrival = arrival;
 	st->turn_read = now;
 	st->turn_bytes = 0;
-	st->write_seq = tp ? FIELD(tp, write_seq) : 0;
-	begin_busy_clock(st, sk, tp);
-	if (is_unix_stream(st))
-		st->first_out = 0;
+	await_reply(st, sk, tp);
 	look_for_request(st);
 	st->counted_late = st->oneway_run >= ONE_WAY_RUN || is_streaming(st);
 	note_greeting(st);
@@ -325,7 +332,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	if (st->tls == TLS_HELLO)
 		watch_protocol(st, bytes);
 	if (turn == st->ended) {
-		if (st->tls == TLS_ASKED && replies_behind_flight(st, bytes))
+		if (answers_early_data(st) || (st->tls == TLS_ASKED && replies_behind_flight(st, bytes)))
 			observe_held_turn(st, shard, now);
 		if (last_send && elapsed(last_send, now) > PUSH_PAUSE_NS)
 			note_push(st, now - last_send);
@@ -333,6 +340,10 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	}
 	if (is_late_send(st, sk, tp, bytes)) {
 		observe_late_turn(st, shard, 0, now);
+		return;
+	}
+	if (only_settles(st, shard, bytes)) {
+		await_reply(st, sk, tp);
 		return;
 	}
 	first = first_byte_time(st, sk, tp, now, bytes);

@@ -101,6 +101,7 @@ struct ProbeSwitch {
 struct AnatomySwitch {
   bool enabled = false;
   Duration slow{0};  ///< requests that take longer are slow; 0: longer than the target's own p99
+  Duration minute{std::chrono::minutes(1)};  ///< of each the slowest are kept; without a key: tests have shorter ones
 
   bool operator==(const AnatomySwitch&) const = default;
 };

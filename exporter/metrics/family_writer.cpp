@@ -2,17 +2,18 @@
 
 #include "metrics/dynamic.h"
 #include "metrics/escape.h"
+#include "metrics/exemplars.h"
 
 namespace tacho::metrics {
 
 void FamilyWriter::begin(std::string& out, std::span<const Family> families, std::size_t family) {
   families_ = families;
   family_ = family;
+  first_ = first_sample(families, family);
   if (style_.format != Format::protobuf) {
     append_header(out, families[family], style_.format, style_.window);
     return;
   }
-  first_ = first_sample(families, family);
   const std::string help = expand_window(families[family].help, style_.window);
   proto_.begin({.name = families[family].name,
                 .type = type_name(families[family].type),
@@ -22,7 +23,11 @@ void FamilyWriter::begin(std::string& out, std::span<const Family> families, std
 
 void FamilyWriter::add(std::string& out, const TargetSeries& series, const ProtoTarget& target, const Row& row) {
   if (style_.format != Format::protobuf) {
+    const std::size_t begin = out.size();
     series.append(out, family_, row);
+    if (style_.format == Format::openmetrics && families_[family_].fine && !row.exemplars.empty()) {
+      insert_exemplars(out, begin, bucket_exemplars(row, first_, style_.layout, style_.unix_ns));
+    }
   } else if (families_[family_].dynamic()) {
     add_dynamic(target, row);
   } else {
@@ -46,9 +51,10 @@ void FamilyWriter::add_fixed(const ProtoTarget& target, const Row& row) {
       append_proto_label(labels, family.label, family.values[i]);
     }
     if (family.fine && sample < row.fine.size()) {
-      proto_.add(labels, row.fine[sample], style_.layout, style_.histograms, target.created);
+      proto_.add(labels, row.fine[sample], style_.layout, style_.histograms, target.created,
+                 bucket_exemplars(row, sample, style_.layout, style_.unix_ns));
     } else if (family.type == Type::histogram && !family.fine && sample < row.histograms.size()) {
-      proto_.add(labels, row.histograms[sample], style_.layout, style_.histograms, target.created);
+      proto_.add(labels, row.histograms[sample], style_.layout, style_.histograms, target.created, {});
     } else if (family.type != Type::histogram && sample < row.values.size() &&
                row.values[sample].kind != Value::Kind::absent) {
       proto_.add(labels, family.type, row.values[sample], target.created);
@@ -63,7 +69,7 @@ void FamilyWriter::add_dynamic(const ProtoTarget& target, const Row& row) {
     std::string labels = target.labels;
     append_proto_label(labels, family.label, label);
     if (family.type == Type::histogram) {
-      proto_.add(labels, sample.histogram, style_.layout, style_.histograms, {});
+      proto_.add(labels, sample.histogram, style_.layout, style_.histograms, {}, {});
     } else {
       proto_.add(labels, family.type, sample.value, {});
     }

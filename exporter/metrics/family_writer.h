@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -16,6 +17,7 @@ struct PageStyle {
   HistogramForms histograms;   ///< of protobuf; the text formats have the classic one only
   std::string window;          ///< "10s"
   const BucketLayout& layout;  ///< of classic histograms
+  std::int64_t unix_ns = 0;    ///< Unix time at CLOCK_MONOTONIC's 0; of exemplars
 };
 
 /// What protobuf's samples of a target have in common.

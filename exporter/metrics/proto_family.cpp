@@ -33,10 +33,13 @@ constexpr unsigned kQuantile = 1, kValue = 2;
 }
 namespace histogram_field {
 constexpr unsigned kCount = 1, kSum = 2, kBucket = 3, kSchema = 5, kZeroThreshold = 6, kZeroCount = 7,
-                   kPositiveSpan = 12, kPositiveDelta = 13, kCreated = 15;
+                   kPositiveSpan = 12, kPositiveDelta = 13, kCreated = 15, kExemplar = 16;
 }
 namespace bucket_field {
-constexpr unsigned kCumulativeCount = 1, kUpperBound = 2;
+constexpr unsigned kCumulativeCount = 1, kUpperBound = 2, kExemplar = 3;
+}
+namespace exemplar_field {
+constexpr unsigned kLabel = 1, kValue = 2, kTimestamp = 3;
 }
 namespace span_field {
 constexpr unsigned kOffset = 1, kLength = 2;
@@ -61,17 +64,36 @@ double real(const Value& value) {
   }
 }
 
-void append_created(std::string& out, unsigned field, const Created& created) {
-  if (!created) {
-    return;
-  }
-  const auto since = created->time_since_epoch();
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
+void append_timestamp(std::string& out, unsigned field, std::chrono::nanoseconds since_1970) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(since_1970);
   Protobuf(out).message(field, [&] {
     Protobuf time(out);
     time.integer(timestamp_field::kSeconds, static_cast<std::uint64_t>(seconds.count()));
-    time.integer(timestamp_field::kNanos,
-                 static_cast<std::uint64_t>(std::chrono::nanoseconds(since - seconds).count()));
+    time.integer(timestamp_field::kNanos, static_cast<std::uint64_t>((since_1970 - seconds).count()));
+  });
+}
+
+void append_created(std::string& out, unsigned field, const Created& created) {
+  if (created) {
+    append_timestamp(out, field, created->time_since_epoch());
+  }
+}
+
+void append_label(std::string& out, unsigned field, std::string_view name, std::string_view value) {
+  Protobuf(out).message(field, [&] {
+    Protobuf pair(out);
+    pair.text(label_field::kName, name);
+    pair.text(label_field::kValue, value);
+  });
+}
+
+void append_exemplar(std::string& out, unsigned field, const Exemplar& exemplar, const BucketExemplars& of) {
+  Protobuf(out).message(field, [&] {
+    for (const auto& [name, value] : exemplar.labels) {
+      append_label(out, exemplar_field::kLabel, name, value);
+    }
+    Protobuf(out).real(exemplar_field::kValue, static_cast<double>(exemplar.ns) / 1e9);
+    append_timestamp(out, exemplar_field::kTimestamp, std::chrono::milliseconds(of.time_ms(exemplar)));
   });
 }
 
@@ -106,6 +128,28 @@ void append_classic(std::string& out, const SlotHistogram<PerOctave>& histogram,
     }
     return static_cast<std::size_t>(end - text);
   });
+}
+
+/// The same where some buckets have an exemplar.
+template <std::size_t PerOctave>
+void append_classic(std::string& out, const SlotHistogram<PerOctave>& histogram, const BucketLayout& layout,
+                    const BucketExemplars& exemplars) {
+  std::uint64_t cumulative = 0;
+  std::size_t slot = 0;
+  for (std::size_t i = 0; i < layout.buckets().size(); ++i) {
+    const BucketLayout::Bucket& bucket = layout.buckets()[i];
+    for (const std::size_t last = bucket.last(PerOctave); slot <= last; ++slot) {
+      cumulative += histogram.slots[slot];
+    }
+    Protobuf(out).message(histogram_field::kBucket, [&] {
+      Protobuf fields(out);
+      fields.integer(bucket_field::kCumulativeCount, cumulative);
+      fields.real(bucket_field::kUpperBound, bucket.bound);
+      if (const Exemplar* exemplar = exemplars.by_bucket[i]) {
+        append_exemplar(out, bucket_field::kExemplar, *exemplar, exemplars);
+      }
+    });
+  }
 }
 
 void append_deltas(std::string& out, const std::vector<std::int64_t>& deltas) {
@@ -165,11 +209,7 @@ void append_fields(std::string& out, const ClientMetric::Summary& summary, const
 }  // namespace
 
 void append_proto_label(std::string& out, std::string_view name, std::string_view value) {
-  Protobuf(out).message(metric_field::kLabel, [&] {
-    Protobuf pair(out);
-    pair.text(label_field::kName, name);
-    pair.text(label_field::kValue, value);
-  });
+  append_label(out, metric_field::kLabel, name, value);
 }
 
 std::string proto_labels(std::span<const std::pair<std::string, std::string>> labels) {
@@ -214,25 +254,34 @@ void ProtoFamily::add(std::string_view labels, Type type, const Value& value, co
 
 template <std::size_t PerOctave>
 void ProtoFamily::add(std::string_view labels, const SlotHistogram<PerOctave>& histogram, const BucketLayout& layout,
-                      HistogramForms forms, const Created& created) {
+                      HistogramForms forms, const Created& created, const BucketExemplars& exemplars) {
   add_metric(labels, metric_field::kHistogram, [&] {
     Protobuf fields(fields_);
     fields.integer(histogram_field::kCount, total(histogram));
     fields.real(histogram_field::kSum, static_cast<double>(histogram.sum_ns) / 1e9);
-    if (forms.classic) {
+    if (forms.classic && exemplars.by_bucket.empty()) {
       append_classic(fields_, histogram, layout);
+    } else if (forms.classic) {
+      append_classic(fields_, histogram, layout, forms.native ? longest_exemplar(exemplars) : exemplars);
     }
     if (forms.native) {
       native_.assign(histogram);
       append_native(fields_, native_, kNativeSchema<PerOctave>, histogram.slots.front());
     }
     append_created(fields_, histogram_field::kCreated, created);
+    // A native histogram has its own, since readers may leave the classic buckets out.
+    for (const Exemplar* exemplar : exemplars.by_bucket) {
+      if (forms.native && exemplar != nullptr) {
+        append_exemplar(fields_, histogram_field::kExemplar, *exemplar, exemplars);
+      }
+    }
   });
 }
 
-template void ProtoFamily::add(std::string_view, const Histogram&, const BucketLayout&, HistogramForms, const Created&);
+template void ProtoFamily::add(std::string_view, const Histogram&, const BucketLayout&, HistogramForms, const Created&,
+                               const BucketExemplars&);
 template void ProtoFamily::add(std::string_view, const FineHistogram&, const BucketLayout&, HistogramForms,
-                               const Created&);
+                               const Created&, const BucketExemplars&);
 
 void ProtoFamily::add(MetricType type, const ClientMetric& metric, const Created& created) {
   std::string labels;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "metrics/buckets.h"
+#include "metrics/exemplars.h"
 #include "metrics/exposition.h"
 #include "metrics/native_buckets.h"
 #include "metrics/value.h"
@@ -39,7 +40,7 @@ class ProtoFamily {
   void add(std::string_view labels, Type type, const Value& value, const Created& created);
   template <std::size_t PerOctave>
   void add(std::string_view labels, const SlotHistogram<PerOctave>& histogram, const BucketLayout& layout,
-           HistogramForms forms, const Created& created);
+           HistogramForms forms, const Created& created, const BucketExemplars& exemplars);
   void add(prometheus::MetricType type, const prometheus::ClientMetric& metric, const Created& created);
   /// Appends the family with its length, nothing if it has no samples.
   void end(std::string& out);

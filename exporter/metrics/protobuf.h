@@ -20,7 +20,7 @@ constexpr std::uint64_t zigzag(std::int64_t value) {
 void append_varint(std::string& out, std::uint64_t value);
 
 /// Appends the fields of one protobuf message to a string. By hand, for that is shorter than what it would take to make
-/// libprotobuf write the same: four kinds of fields, all with numbers below 16, known when compiled. A generated class
+/// libprotobuf write the same: four kinds of fields, whose numbers are known when compiled. A generated class
 /// would hold every target's values a second time before they are written, and be one more library to be attacked.
 class Protobuf {
  public:
@@ -54,7 +54,14 @@ class Protobuf {
   static constexpr unsigned kFixed64 = 1;
   static constexpr unsigned kBytes = 2;
 
-  void tag(unsigned field, unsigned wire_type) { out_ += static_cast<char>(field << 3U | wire_type); }
+  void tag(unsigned field, unsigned wire_type) {
+    const unsigned tag = field << 3U | wire_type;
+    if (tag < 0x80) {
+      out_ += static_cast<char>(tag);
+    } else {
+      append_varint(out_, tag);
+    }
+  }
   /// Puts the length of what is behind `at` there, where one byte has been left for it.
   void set_length(std::size_t at);
 

@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bpf/lib/histogram.h"
@@ -72,6 +74,14 @@ struct DynamicSample {
   Histogram histogram;      ///< of a histogram family
 };
 
+/// One observation of a histogram, and what there is to say about it.
+struct Exemplar {
+  std::size_t fine = 0;      ///< its histogram, in Row::fine; the family has no label of its own
+  std::uint64_t ns = 0;      ///< what was observed
+  std::int64_t time_ns = 0;  ///< when, CLOCK_MONOTONIC
+  std::vector<std::pair<std::string_view, std::string>> labels;  ///< 128 characters in all, says OpenMetrics
+};
+
 /// All samples of one target and one probe, in the order of the probe's families. A counter or gauge family
 /// takes one entry of `values` per label value (one if it has no label of its own), a histogram family one entry
 /// of `histograms` (or `fine`) per label value; families with run-time label values have their samples in `dynamic`.
@@ -80,6 +90,7 @@ struct Row {
   std::vector<Histogram> histograms;
   std::vector<DynamicSample> dynamic;
   std::vector<FineHistogram> fine;
+  std::vector<Exemplar> exemplars;  ///< in no particular order; Prometheus text has no place for them
 };
 
 }  // namespace tacho::metrics

@@ -129,6 +129,8 @@ class Probe {
   virtual void summarize(std::uint32_t index, Summary& summary) = 0;
   /// The slowest requests of the last minutes, the slowest first, as far as this probe knows any.
   virtual std::vector<SlowRequest> slowest(std::uint32_t /*index*/, std::int64_t /*now_ns*/) { return {}; }
+  /// Exemplars for the row that read() fills next: what they are of is counted by then.
+  virtual void exemplars(std::uint32_t /*index*/, std::int64_t /*now_ns*/, metrics::Row& /*row*/) {}
   /// All samples of a target, in the order of families().
   virtual void read(std::uint32_t index, std::int64_t now_ns, const metrics::Window& window, metrics::Row& row) = 0;
 };

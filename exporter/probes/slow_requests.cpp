@@ -1,19 +1,17 @@
 #include "probes/slow_requests.h"
 
+#include <spdlog/fmt/fmt.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 
 namespace tacho::probes {
 namespace {
 
 bool is_slower(const request_record& a, const request_record& b) {
   return a.duration > b.duration;
-}
-
-std::int64_t minute_of(std::int64_t ns) {
-  return ns / SlowRequests::kMinuteNs;
 }
 
 }  // namespace
@@ -50,6 +48,17 @@ SlowRequest decode(const request_record& record, const PeerNames& names, const p
   return request;
 }
 
+metrics::Exemplar exemplar(const request_record& record) {
+  const std::span parts(record.ns);
+  const auto most = std::ranges::max_element(parts);
+  const double share = record.duration == 0 ? 0 : static_cast<double>(*most) / static_cast<double>(record.duration);
+  return {.fine = 0,
+          .ns = record.duration,
+          .time_ns = static_cast<std::int64_t>(record.ended),
+          .labels = {{"part", std::string(kPartNames.at(static_cast<std::size_t>(most - parts.begin())))},
+                     {"share", fmt::format("{:.2f}", share)}}};
+}
+
 void SlowRequests::add(const request_record& record) {
   const std::int64_t number = minute_of(static_cast<std::int64_t>(record.ended));
   auto minute = std::ranges::lower_bound(minutes_, number, {}, &Minute::number);
@@ -68,17 +77,10 @@ void SlowRequests::add(const request_record& record) {
   forget(minutes_.back().number);
 }
 
-std::uint64_t SlowRequests::threshold(std::int64_t now_ns) {
+std::uint64_t SlowRequests::threshold(std::int64_t now_ns) const {
   const auto minute = std::ranges::find(minutes_, minute_of(now_ns), &Minute::number);
   const bool full = minute != minutes_.end() && minute->kept.size() == kKept;
   return full ? std::max<std::uint64_t>(minute->kept.front().duration, 1) : 1;
-}
-
-bool SlowRequests::begins_minute(std::int64_t now_ns) {
-  const std::int64_t number = minute_of(now_ns);
-  const bool begins = number != latest_;
-  latest_ = number;
-  return begins;
 }
 
 std::vector<request_record> SlowRequests::slowest(std::int64_t now_ns) {
@@ -88,6 +90,16 @@ std::vector<request_record> SlowRequests::slowest(std::int64_t now_ns) {
     all.insert(all.end(), minute.kept.begin(), minute.kept.end());
   }
   std::ranges::stable_sort(all, is_slower);
+  return all;
+}
+
+std::vector<const request_record*> SlowRequests::recent(std::int64_t now_ns) const {
+  std::vector<const request_record*> all;
+  for (const Minute& minute : minutes_) {
+    if (minute.number + 1 >= minute_of(now_ns)) {
+      std::ranges::transform(minute.kept, std::back_inserter(all), [](const request_record& kept) { return &kept; });
+    }
+  }
   return all;
 }
 

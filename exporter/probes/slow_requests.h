@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bpf/anatomy.h"
+#include "metrics/value.h"
 #include "probes/peers.h"
 
 namespace tacho::probes {
@@ -37,6 +38,10 @@ struct SlowRequest {
 /// @param longest_peer of the longest call; none: not known
 SlowRequest decode(const request_record& record, const PeerNames& names, const peer_address* longest_peer);
 
+/// As an exemplar of the durations' histogram, the row's first fine one: what the request waited for most, and which
+/// share of its duration that was, labels `part` and `share`.
+metrics::Exemplar exemplar(const request_record& record);
+
 /// The slowest requests of a target, of each of the last minutes.
 class SlowRequests {
  public:
@@ -44,16 +49,20 @@ class SlowRequests {
   static constexpr std::int64_t kMinutes = 5;           ///< whole ones, and the current one
   static constexpr std::int64_t kMinuteNs = 60'000'000'000;
 
+  /// @param minute_ns how long a minute is
+  explicit SlowRequests(std::int64_t minute_ns = kMinuteNs) : minute_ns_(minute_ns) {}
+
   void add(const request_record& record);
 
   /// From which duration on a request of this minute is among its slowest; 1, while there is room for any.
   /// @param now_ns CLOCK_MONOTONIC
-  [[nodiscard]] std::uint64_t threshold(std::int64_t now_ns);
-  /// Whether a minute has begun since the last call.
-  bool begins_minute(std::int64_t now_ns);
+  [[nodiscard]] std::uint64_t threshold(std::int64_t now_ns) const;
 
   /// Of all minutes, the slowest first.
   [[nodiscard]] std::vector<request_record> slowest(std::int64_t now_ns);
+
+  /// Of the current and the last minute, in no particular order: until the next change.
+  [[nodiscard]] std::vector<const request_record*> recent(std::int64_t now_ns) const;
 
  private:
   struct Minute {
@@ -61,10 +70,11 @@ class SlowRequests {
     std::vector<request_record> kept;  // a heap, the fastest first
   };
 
+  [[nodiscard]] std::int64_t minute_of(std::int64_t ns) const { return ns / minute_ns_; }
   void forget(std::int64_t before);
 
+  std::int64_t minute_ns_;
   std::deque<Minute> minutes_;  // in order of their numbers
-  std::int64_t latest_ = -1;
 };
 
 }  // namespace tacho::probes

@@ -7,20 +7,19 @@
 #include <algorithm>
 #include <array>
 #include <future>
-#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "kernel/iterator.h"
 #include "kernel/kernel_types.h"
-#include "kernel/ring_buffer.h"
 #include "metrics/buckets.h"
 #include "probes/bracket.h"
 #include "probes/dependencies.h"
 #include "probes/histogram_decode.h"
 #include "probes/load.h"
 #include "probes/peers.h"
+#include "probes/recorder.h"
 #include "probes/socket_decode.h"
 #include "probes/socket_hooks.h"
 #include "probes/socket_setup.h"
@@ -53,15 +52,9 @@ class SocketProbe final : public Probe {
         dependencies_(std::move(dependencies)),
         intervals_ns_(environment.indices),
         slow_(environment.indices),
-        slowest_(environment.indices) {
+        recorder_(environment.indices, anatomy.minute.count()) {
     if (anatomy_.enabled) {
-      auto records = kernel::RingBuffer::open<request_record>(
-          *object_, "slow_records", [this](const request_record& record) { take_record(record); });
-      if (records) {
-        records_ = std::move(*records);
-      } else {
-        spdlog::error("the slowest requests are not recorded: {}", records.error().message);
-      }
+      recorder_.open(*object_);
     }
   }
 
@@ -71,10 +64,11 @@ class SocketProbe final : public Probe {
   [[nodiscard]] std::span<const std::string_view> bounded_maps() const override { return kBoundedMaps; }
 
   Result<void> add_target(std::uint32_t index) override {
-    take_records();  // of the one that had the index before
-    slowest_.at(index) = {};
+    recorder_.forget(index);
     chains_.at<socket_chains>(index) = {};
-    chains_.at<socket_chains>(index).record_ns = anatomy_.enabled ? 1 : 0;
+    if (anatomy_.enabled) {
+      Recorder::start(chains_.at<socket_chains>(index));
+    }
     intervals_ns_.at(index) = {};
     slow_.at(index) = {};
     if (auto added = dependencies_.add(index); !added) {
@@ -125,7 +119,7 @@ class SocketProbe final : public Probe {
   }
 
   Result<void> maintain(std::int64_t now_ns) override {
-    take_records();
+    recorder_.take();
     if (now_ns < next_sweep_ns_) {
       return {};
     }
@@ -177,7 +171,7 @@ class SocketProbe final : public Probe {
     if (activity.anatomy) {
       activity.anatomy->slow_ns = slow_.at(index).update(anatomy_.slow, activity.duration, now_ns);
       __atomic_store_n(&chains_.at<socket_chains>(index).slow_ns, activity.anatomy->slow_ns, __ATOMIC_RELAXED);
-      set_record_threshold(index, now_ns);
+      recorder_.set_threshold(index, now_ns, chains_.at<socket_chains>(index));
     }
     dependencies_.for_each(index, asked(index), [&](std::uint32_t slot, const dependency& entry) {
       metrics::Histogram duration;
@@ -209,12 +203,15 @@ class SocketProbe final : public Probe {
   }
 
   std::vector<SlowRequest> slowest(std::uint32_t index, std::int64_t now_ns) override {
-    take_records();
     std::vector<SlowRequest> list;
-    for (const request_record& record : slowest_.at(index).slowest(now_ns)) {
+    for (const request_record& record : recorder_.slowest(index, now_ns)) {
       list.push_back(decode(record, dependencies_.names(), dependencies_.peer(index, record.longest_call_peer)));
     }
     return list;
+  }
+
+  void exemplars(std::uint32_t index, std::int64_t now_ns, metrics::Row& row) override {
+    row.exemplars = recorder_.exemplars(index, now_ns);
   }
 
   void read(std::uint32_t index, std::int64_t /*now_ns*/, const metrics::Window& window, metrics::Row& row) override {
@@ -229,30 +226,6 @@ class SocketProbe final : public Probe {
   }
 
  private:
-  void take_record(const request_record& record) {
-    if (record.target < slowest_.size()) {
-      slowest_[record.target].add(record);
-    }
-  }
-
-  void take_records() {
-    if (records_) {
-      records_->consume();
-    }
-  }
-
-  /// The programs raise it between two calls.
-  void set_record_threshold(std::uint32_t index, std::int64_t now_ns) {
-    auto& chains = chains_.at<socket_chains>(index);
-    const std::uint64_t kept = slowest_.at(index).threshold(now_ns);
-    if (slowest_.at(index).begins_minute(now_ns)) {
-      __atomic_fetch_add(&chains.record_round, 1, __ATOMIC_RELAXED);
-      __atomic_store_n(&chains.record_ns, kept, __ATOMIC_RELEASE);
-    } else {
-      __atomic_store_n(&chains.record_ns, std::max(kept, load(chains.record_ns)), __ATOMIC_RELAXED);
-    }
-  }
-
   /// Who listens, on the machine and in tacho's own network.
   Result<void> list_ports() {
     for (const std::string_view pass : kListeners) {
@@ -298,8 +271,7 @@ class SocketProbe final : public Probe {
   Dependencies dependencies_;
   std::vector<std::array<std::int64_t, TACHO_DIRECTIONS>> intervals_ns_;  // by index, latest exported
   std::vector<SlowThreshold> slow_;                                       // by index
-  std::vector<SlowRequests> slowest_;                                     // by index
-  std::optional<kernel::RingBuffer> records_;                             // none without anatomy
+  Recorder recorder_;
   bool ports_listed_ = false;
   std::int64_t next_sweep_ns_ = 0;
 };

@@ -112,14 +112,18 @@ Result<void> leave_files() {
   return check(static_cast<int>(::syscall(SYS_landlock_restrict_self, rules.get(), 0)), "Landlock");
 }
 
-Result<void> become_nobody() {
+bool become(unsigned user) {
+  return ::setresgid(user, user, user) == 0 && ::setresuid(user, user, user) == 0;
+}
+
+/// Whom nobody else is, so that nobody but root may signal these processes; where there are few users (a container's
+/// namespace), nobody.
+Result<void> become_unprivileged() {
   if (::setgroups(0, nullptr) != 0 && errno != EPERM) {
     return fail_errno("setgroups");
   }
-  if (::setresgid(kNobody, kNobody, kNobody) != 0 || ::setresuid(kNobody, kNobody, kNobody) != 0) {
-    return fail_errno("setresuid");
-  }
-  return {};
+  return become(kFirstOwnUser + static_cast<unsigned>(::getppid())) || become(kNobody) ? Result<void>{}
+                                                                                       : fail_errno("setresuid");
 }
 
 }  // namespace
@@ -141,7 +145,7 @@ std::vector<std::string> confine_starter() {
     rootless = left || leave_files();
     note("an empty root", rootless ? Result<void>{} : left);
   }
-  note(kUserNobody, become_nobody());
+  note(kOwnUser, become_unprivileged());
   note("no capability", keep_capabilities(0));
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   note("few system calls", install(Filter::starter));

@@ -1,10 +1,15 @@
 #include "process/filters.h"
 
+#include <fcntl.h>
 #include <linux/bpf.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -53,17 +58,25 @@ constexpr Names kRunning{"brk",
                          "rt_sigreturn",
                          "sigaltstack",
                          "restart_syscall",
-                         "tgkill",
                          "exit",
                          "exit_group"};
 /// With descriptors that are there.
-constexpr Names kDescriptors{"read",          "write",       "readv",      "writev",      "pread64",      "pwrite64",
-                             "close",         "close_range", "dup",        "dup2",        "dup3",         "fcntl",
-                             "fstat",         "lseek",       "poll",       "ppoll",       "select",       "pselect6",
-                             "epoll_create1", "epoll_ctl",   "epoll_wait", "epoll_pwait", "epoll_pwait2", "eventfd2",
-                             "recvmsg",       "sendmsg",     "recvfrom",   "sendto",      "shutdown"};
+constexpr Names kDescriptors{"read",        "write",        "readv",         "writev",    "pread64",
+                             "pwrite64",    "close",        "close_range",   "dup",       "dup2",
+                             "dup3",        "fstat",        "lseek",         "poll",      "ppoll",
+                             "select",      "pselect6",     "epoll_create1", "epoll_ctl", "epoll_wait",
+                             "epoll_pwait", "epoll_pwait2", "eventfd2",      "recvmsg",   "recvfrom"};
+/// Nothing that has a signal sent to somebody.
+constexpr std::array kDescriptorCommands{F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_GET_SEALS, F_ADD_SEALS};
 /// Connections that somebody else listens for.
-constexpr Names kServing{"accept", "accept4", "getsockopt", "setsockopt", "getpeername", "getsockname"};
+constexpr Names kServing{"accept", "accept4", "getsockopt", "getpeername", "getsockname"};
+struct SocketOption {
+  int level;
+  int name;
+};
+constexpr std::array kSocketOptions{SocketOption{SOL_SOCKET, SO_SNDBUF}, SocketOption{SOL_SOCKET, SO_RCVBUF},
+                                    SocketOption{SOL_SOCKET, SO_LINGER}, SocketOption{IPPROTO_TCP, TCP_NODELAY},
+                                    SocketOption{IPPROTO_TCP, TCP_NOTSENT_LOWAT}};
 constexpr Names kFiles{"open",
                        "openat",
                        "openat2",
@@ -168,6 +181,28 @@ void allow_threads(Rules& rules) {
   rules.allow("clone", {masked(0, CLONE_THREAD, CLONE_THREAD)});
 }
 
+/// Signals to this process alone: the user may have others, and be root.
+void allow_own_signals(Rules& rules) {
+  rules.allow("tgkill", {masked(0, ~std::uint32_t{0}, static_cast<std::uint64_t>(::getpid()))});
+}
+
+/// To the other end and nowhere else: who sends "with fast open" connects.
+void allow_sending(Rules& rules) {
+  rules.allow("sendto", {masked(3, MSG_FASTOPEN, 0), equal(4, 0)});
+  rules.allow("sendmsg", {masked(2, MSG_FASTOPEN, 0)});
+}
+
+/// What serving takes. A listening socket that is shut down for reading listens no more, for whoever comes next either.
+void allow_serving(Rules& rules) {
+  rules.allow(kServing);
+  rules.allow("shutdown", {equal(1, SHUT_WR)});
+  rules.allow("ioctl", {equal(1, SIOCOUTQ)});
+  for (const SocketOption& option : kSocketOptions) {
+    rules.allow("setsockopt", {equal(1, static_cast<std::uint64_t>(option.level)),
+                               equal(2, static_cast<std::uint64_t>(option.name))});
+  }
+}
+
 /// No memory that can be run: no code comes in after the start.
 void allow_memory(Rules& rules) {
   rules.allow("mmap", {masked(2, PROT_EXEC, 0)});
@@ -199,11 +234,15 @@ void add_collector(Rules& rules, bool tells) {
   for (const auto command : kBpfCommands) {
     rules.allow("bpf", {equal(0, command)});
   }
+  rules.allow({"shutdown"});
   rules.allow("socketpair", {equal(0, AF_UNIX)});
   rules.allow("setsockopt", {equal(1, SOL_SOCKET), equal(2, SO_SNDBUF)});
   if (tells) {
     rules.allow("socket", {equal(0, AF_UNIX)});
+    rules.allow("sendto", {masked(3, MSG_FASTOPEN, 0)});
   }
+  allow_sending(rules);
+  allow_own_signals(rules);
   allow_threads(rules);
   allow_memory(rules);
 }
@@ -214,23 +253,29 @@ Result<void> install(Filter filter) {
   Rules rules;
   rules.allow(kRunning);
   rules.allow(kDescriptors);
+  for (const int command : kDescriptorCommands) {
+    rules.allow("fcntl", {equal(1, static_cast<std::uint64_t>(command))});
+  }
   switch (filter) {
     case Filter::collector:
     case Filter::telling_collector:
       add_collector(rules, filter == Filter::telling_collector);
       break;
     case Filter::starter:
-      rules.allow(kServing);
+      allow_serving(rules);
+      allow_sending(rules);
       rules.allow(kProcesses);
       // fork(2), and what the processes that come of it need; each of them confines itself further.
-      rules.allow({"clone", "prctl"});
+      rules.allow({"clone", "prctl", "tgkill"});
       rules.answer("clone3", SCMP_ACT_ERRNO(ENOSYS));
       allow_memory(rules);
       // fstat(2) is this with an empty path in newer libraries.
       rules.allow({"newfstatat"});
       break;
     case Filter::web:
-      rules.allow(kServing);
+      allow_serving(rules);
+      allow_sending(rules);
+      allow_own_signals(rules);
       rules.allow("prctl", {equal(0, 15)});  // PR_SET_NAME
       allow_threads(rules);
       allow_memory(rules);

@@ -1,5 +1,6 @@
 #include "process/starter.h"
 
+#include <fcntl.h>
 #include <openssl/ssl.h>
 #include <pthread.h>
 #include <sys/prctl.h>
@@ -116,6 +117,21 @@ class StarterProcess {
   pid_t web_ = -1;
 };
 
+/// Of what the program was started with, only the log goes to web, and only to be written: nobody's terminal is read.
+void leave_terminal() {
+  const UniqueFd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (nothing) {
+    ::dup2(nothing.get(), STDIN_FILENO);
+    ::dup2(nothing.get(), STDOUT_FILENO);
+  }
+  if ((::fcntl(STDERR_FILENO, F_GETFL) & O_ACCMODE) == O_RDWR) {
+    const UniqueFd log(::open("/proc/self/fd/2", O_WRONLY | O_NOCTTY | O_CLOEXEC));  // no socket can be opened so
+    if (log) {
+      ::dup2(log.get(), STDERR_FILENO);
+    }
+  }
+}
+
 }  // namespace
 
 Result<Starter> fork_starter(WebSide& side, const std::vector<int>& others) {
@@ -138,6 +154,7 @@ Result<Starter> fork_starter(WebSide& side, const std::vector<int>& others) {
   for (const int descriptor : others) {
     ::close(descriptor);
   }
+  leave_terminal();
   std::string lacks;
   for (const std::string& line : confine_starter()) {
     lacks += line + "\n";

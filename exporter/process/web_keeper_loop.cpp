@@ -194,7 +194,7 @@ void WebKeeper::take_from_starter(const Message& message) {
     for (const auto line : text | std::views::split('\n')) {
       if (!line.empty()) {
         lines.emplace_back(line.begin(), line.end());
-        spdlog::log(lines.back().starts_with(kUserNobody) ? spdlog::level::info : spdlog::level::warn,
+        spdlog::log(lines.back().starts_with(kOwnUser) ? spdlog::level::info : spdlog::level::warn,
                     "the web process goes without {}", lines.back());
       }
     }

@@ -26,7 +26,14 @@ std::string metrics_document() {
       "(`histograms.format`): schema 4 for\n`tacho_request_duration_seconds`, 2 for all others, a zero bucket up to "
       "2^-20 s. What is longer than 64 s is in `+Inf` of the\nclassic form, and in the bucket that begins at 64 s of "
       "the "
-      "native one. Families that `metrics.drop` names are in no format.\n\n";
+      "native one. Families that `metrics.drop` names are in no format.\n\n"
+      "With `probes.anatomy` buckets of `tacho_request_duration_seconds` have exemplars, in OpenMetrics and protobuf "
+      "(classic buckets,\nor a native histogram's own, beside which the classic form has the slowest alone): of the "
+      "slowest 16 "
+      "requests\nof the current and of the last minute the slowest one in each bucket, with `part`, what it waited "
+      "for\nmost (of those of "
+      "`tacho_request_time_seconds_total`), `share`, how much of its duration that was (`0.83`), its duration in "
+      "seconds,\nand when the first byte of its reply left (Unix time, milliseconds).\n\n";
   for (const probes::Entry& probe : probes::registry()) {
     text += metrics::metrics_markdown(probe.title, probe.families());
     text += "\n";

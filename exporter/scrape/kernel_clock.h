@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <cstdint>
+#include <cstdlib>
 
 namespace tacho::scrape {
 
@@ -12,5 +13,28 @@ inline std::int64_t kernel_now_ns() {
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
+
+/// What the kernel's clock shows in Unix time. Both clocks run alike, so a moment keeps its Unix time from one scrape
+/// to the next, until somebody sets the clock or the machine has slept.
+class WallClock {
+ public:
+  /// Sees whether the time was set.
+  void update() {
+    constexpr std::int64_t kStepNs = 50'000'000;  // more than two readings differ by on a machine that is not stuck
+    const std::int64_t before = kernel_now_ns();
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    const std::int64_t after = kernel_now_ns();
+    const std::int64_t found = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec - (before + (after - before) / 2);
+    if (std::abs(found - unix_ns_) > kStepNs + (after - before)) {
+      unix_ns_ = found;
+    }
+  }
+  /// Unix time at CLOCK_MONOTONIC's 0.
+  [[nodiscard]] std::int64_t unix_ns() const { return unix_ns_; }
+
+ private:
+  std::int64_t unix_ns_ = 0;
+};
 
 }  // namespace tacho::scrape

@@ -49,7 +49,11 @@ void Scraper::set_exposition(const config::Config& config) {
 }
 
 metrics::PageStyle Scraper::style(metrics::Format format) const {
-  return {.format = format, .histograms = forms_, .window = window_text(), .layout = *layout_};
+  return {.format = format,
+          .histograms = forms_,
+          .window = window_text(),
+          .layout = *layout_,
+          .unix_ns = wall_clock_.unix_ns()};
 }
 
 void Scraper::build_series(Runtime& runtime) const {
@@ -197,6 +201,9 @@ void Scraper::write_probe(PageText& page, std::size_t number, metrics::Format fo
     for (const auto& runtime : runtimes_) {
       if (shows(runtime)) {
         rows.emplace_back(runtime.get(), metrics::Row{});
+        if (format != metrics::Format::prometheus_text) {
+          probe.exemplars(runtime->target->ref.index, kernel_now_ns(), rows.back().second);
+        }
         probe.read(runtime->target->ref.index, kernel_now_ns(), runtime->window, rows.back().second);
       }
     }
@@ -290,6 +297,7 @@ void Scraper::write_self(std::string& out, metrics::Format format) {
 void Scraper::write_page(PageText& page, metrics::Format format) {
   const std::lock_guard lock(mutex_);
   results_.assign(probes_.size(), {});
+  wall_clock_.update();
   for (std::size_t i = 0; i < probes_.size(); ++i) {
     write_probe(page, i, format, results_[i]);
   }

@@ -25,6 +25,7 @@
 #include "scrape/conditions.h"
 #include "scrape/diagnosis.h"
 #include "scrape/families.h"
+#include "scrape/kernel_clock.h"
 #include "scrape/page_text.h"
 #include "scrape/saturation.h"
 #include "scrape/self_metrics.h"
@@ -178,6 +179,7 @@ class Scraper final : public targets::TargetObserver {
   ReloadState reload_;
   std::function<WebCounters()> web_;
   std::function<std::vector<process::Rights>()> rights_;
+  WallClock wall_clock_;
   std::string instance_;
   std::uint64_t tick_ = 0;  // of the last sample: seconds since the first one, and 1
   std::int64_t first_sample_ns_ = 0;

@@ -41,7 +41,33 @@ bool Gate::step(Exchange& exchange, unsigned events) {
   std::unreachable();
 }
 
+/// A handshake takes long, milliseconds with an RSA key: each in its turn.
 bool Gate::greet(Exchange& exchange) {
+  if (!exchange.in_line) {
+    exchange.in_line = true;
+    // Who answers our part has waited for it, and takes little of our time.
+    const bool goes_first = exchange.stream.has_answered() || regulars_.knows(exchange.source.key);
+    handshakes_.push(exchange.source.key, exchange.id, goes_first);
+  }
+  return true;
+}
+
+void Gate::shake_hands() {
+  const auto until = Clock::now() + limits_.handshaking;
+  while (handshakes_.size() > 0 && Clock::now() < until) {
+    const Id id = *handshakes_.pop();
+    Exchange* const exchange = find(id);
+    if (exchange == nullptr) {
+      continue;
+    }
+    exchange->in_line = false;
+    if (exchange->phase == Exchange::Phase::greeting && !shake_hands(*exchange)) {
+      drop(id);
+    }
+  }
+}
+
+bool Gate::shake_hands(Exchange& exchange) {
   unsigned char first = 0;
   if (exchange.looks == 0) {
     const ssize_t count = ::recv(exchange.stream.fd(), &first, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -167,7 +193,7 @@ bool Gate::write(Exchange& exchange) {
     }
   }
   if (exchange.good) {
-    served_[exchange.source.key] = exchange.since;
+    regulars_.served(exchange.source.key, exchange.since);
   }
   return close_softly(exchange);
 }
@@ -185,7 +211,8 @@ bool Gate::drain(Exchange& exchange) {
   while (exchange.drained < kMaxDrained) {
     const ssize_t count = ::recv(exchange.stream.fd(), bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (count <= 0) {
-      return count < 0 && errno == EAGAIN;
+      // Who has nothing more to say may still read.
+      return count == 0 ? exchange.stream.undelivered() > 0 : errno == EAGAIN;
     }
     exchange.drained += static_cast<std::size_t>(count);
   }

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
@@ -9,56 +12,86 @@
 
 namespace tacho::web {
 
-/// Who waits: the sources take turns, and each has its oldest served first.
+/// Who waits: the sources take turns, and each has its oldest served first. Three of four turns are those of sources
+/// that are known, where some of them wait: however many strangers there are, they wait for each other.
 template <class T>
 class FairQueue {
  public:
-  void push(const std::string& source, T value) {
-    lines_[source].push_back(std::move(value));
+  static constexpr std::size_t kReserve = 16;  ///< that a known source may have in line for one of a stranger
+
+  void push(const std::string& source, T value, bool known = false) {
+    Line& line = sides_[known ? 0 : 1].lines[source];
+    line.values.push_back(std::move(value));
+    line.newest = ++pushes_;
     ++size_;
   }
 
   std::optional<T> pop() {
-    if (lines_.empty()) {
+    constexpr std::uint64_t kTurns = 4;
+    const bool strangers = sides_[0].lines.empty() || (++turns_ % kTurns == 0 && !sides_[1].lines.empty());
+    Side& side = sides_[strangers ? 1 : 0];
+    if (side.lines.empty()) {
       return std::nullopt;
     }
-    auto next = lines_.upper_bound(last_);
-    if (next == lines_.end()) {
-      next = lines_.begin();
+    auto next = side.lines.upper_bound(side.last);
+    if (next == side.lines.end()) {
+      next = side.lines.begin();
     }
-    last_ = next->first;
-    std::optional<T> value(std::move(next->second.front()));
-    next->second.pop_front();
-    forget_if_empty(next);
+    side.last = next->first;
+    std::optional<T> value(std::move(next->second.values.front()));
+    next->second.values.pop_front();
+    forget_if_empty(side, next);
     return value;
   }
 
   /// The one who came last of those that have most in line.
   std::optional<T> pop_newest_of_largest() {
-    const auto largest = std::ranges::max_element(lines_, {}, [](const auto& line) { return line.second.size(); });
-    if (largest == lines_.end()) {
+    Side* largest_side = nullptr;
+    typename Lines::iterator largest;
+    std::pair<std::size_t, std::uint64_t> most;
+    for (Side& side : sides_) {
+      for (auto line = side.lines.begin(); line != side.lines.end(); ++line) {
+        const std::size_t count = line->second.values.size();
+        const std::size_t weight = &side == sides_.data() ? count / kReserve : count;
+        if (const std::pair rank(weight, line->second.newest); largest_side == nullptr || rank > most) {
+          largest_side = &side;
+          largest = line;
+          most = rank;
+        }
+      }
+    }
+    if (largest_side == nullptr) {
       return std::nullopt;
     }
-    std::optional<T> value(std::move(largest->second.back()));
-    largest->second.pop_back();
-    forget_if_empty(largest);
+    std::optional<T> value(std::move(largest->second.values.back()));
+    largest->second.values.pop_back();
+    forget_if_empty(*largest_side, largest);
     return value;
   }
 
   [[nodiscard]] std::size_t size() const { return size_; }
 
  private:
-  using Lines = std::map<std::string, std::deque<T>>;
+  struct Line {
+    std::deque<T> values;
+    std::uint64_t newest = 0;
+  };
+  using Lines = std::map<std::string, Line>;
+  struct Side {
+    Lines lines;
+    std::string last;
+  };
 
-  void forget_if_empty(typename Lines::iterator line) {
+  void forget_if_empty(Side& side, typename Lines::iterator line) {
     --size_;
-    if (line->second.empty()) {
-      lines_.erase(line);
+    if (line->second.values.empty()) {
+      side.lines.erase(line);
     }
   }
 
-  Lines lines_;
-  std::string last_;
+  std::array<Side, 2> sides_;  // of known sources, of strangers
+  std::uint64_t pushes_ = 0;
+  std::uint64_t turns_ = 0;
   std::size_t size_ = 0;
 };
 

@@ -22,13 +22,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kAcceptBurst = 64;            // then the connections at hand get their turn
-constexpr int kSendBuffer = 256 << 10;      // of the kernel's memory, for each answer that nobody reads
-constexpr auto kLookEvery = 50ms;           // at the clocks of all connections
-constexpr auto kLinger = 1s;                // for what a client still sends after its answer
-constexpr std::size_t kKept = 16;           // connections that a source keeps that was served before
-constexpr int kSecondChances = 16;          // for those that turn out to have sent what was waited for
-constexpr std::size_t kServedSources = 64;  // that are remembered
+constexpr int kAcceptBurst = 64;          // then the connections at hand get their turn
+constexpr int kUnsent = 64 << 10;         // kept by the kernel beyond what a client's side lets come
+constexpr int kLocalBuffer = 64 << 10;    // the same of a unix socket
+constexpr int kReceiveBuffer = 32 << 10;  // the same of what we do not read yet
+constexpr auto kLookEvery = 50ms;         // at the clocks of all connections
+constexpr auto kLinger = 1s;              // for what a client still sends after its answer
+constexpr std::size_t kKept = 16;         // connections that a source keeps that was served before
+constexpr int kSecondChances = 16;        // for those that turn out to have sent what was waited for
 constexpr std::uint64_t kListenerBit = std::uint64_t{1} << 63U;  // what epoll tells is a descriptor, not an id
 constexpr unsigned kAllEvents = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 
@@ -118,7 +119,7 @@ Result<void> Gate::prepare() {
 void Gate::run() {
   std::array<epoll_event, 64> events{};
   while (true) {
-    const bool waits = eager_.empty();
+    const bool waits = eager_.empty() && handshakes_.size() == 0;
     const int timeout = !waits ? 0 : exchanges_.empty() && !stop_ ? -1 : static_cast<int>(kLookEvery.count());
     const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
     for (const epoll_event& event : std::span(events).first(static_cast<std::size_t>(std::max(count, 0)))) {
@@ -140,6 +141,7 @@ void Gate::run() {
         drop(id);
       }
     }
+    shake_hands();
     const auto now = Clock::now();
     if (now >= next_look_) {
       next_look_ = now + kLookEvery;
@@ -163,7 +165,7 @@ bool Gate::prepare_to_stop(Clock::time_point now) {
     drop_if([](const Exchange& each) { return each.waits_for_request(); }, nullptr);
   }
   if (now >= stop_until_) {
-    drop_if([](const Exchange& each) { return each.phase != Exchange::Phase::working; }, nullptr);
+    drop_if([](const Exchange& each) { return each.phase == Exchange::Phase::sending; }, nullptr);
   }
   return std::ranges::any_of(exchanges_,
                              [](const auto& each) { return each.second.phase != Exchange::Phase::closing; });
@@ -177,8 +179,7 @@ void Gate::accept_all(int listener) {
       admit(std::move(connection));
     } else if (!has_pending(listener)) {
       return;  // accept reports a lack of descriptors even then
-    } else if ((errno == EMFILE || errno == ENFILE) &&
-               !displace([](const Exchange& each) { return each.phase != Exchange::Phase::working; })) {
+    } else if ((errno == EMFILE || errno == ENFILE) && !displace([](const Exchange&) { return true; })) {
       // Left in the queue, the connection would wake us for ever: accept it to close it.
       spare_.reset();
       const UniqueFd refused(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
@@ -199,17 +200,19 @@ void Gate::refresh_config() {
 
 void Gate::admit(UniqueFd connection) {
   refresh_config();
-  if (exchanges_.size() >= limits_.connections &&
-      !displace([](const Exchange& each) { return each.phase != Exchange::Phase::working; })) {
-    ++counters_.displaced;
-    return;
+  if (exchanges_.size() >= limits_.connections) {
+    displace([](const Exchange&) { return true; });
   }
   const int on = 1;
   ::setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // a unix socket refuses and needs none
-  ::setsockopt(connection.get(), SOL_SOCKET, SO_SNDBUF, &kSendBuffer, sizeof(kSendBuffer));
+  ::setsockopt(connection.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsent, sizeof(kUnsent));
+  ::setsockopt(connection.get(), SOL_SOCKET, SO_RCVBUF, &kReceiveBuffer, sizeof(kReceiveBuffer));
   const int fd = connection.get();
   const Id id = next_id_++;
   Source source = Source::of(fd);
+  if (source.address.empty()) {
+    ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kLocalBuffer, sizeof(kLocalBuffer));
+  }
   const std::string key = source.key;
   exchanges_.try_emplace(id, id, std::move(connection), config_.tls() ? context_.get() : nullptr, std::move(source));
   counters_.open = exchanges_.size();
@@ -231,14 +234,14 @@ void Gate::admit(UniqueFd connection) {
   }
 }
 
-/// The connection of the source that has most that has waited longest; before it, one that has its answer.
+/// The oldest connection of the source that has most; before it, one that has its answer.
 Exchange* Gate::find_victim(const Eligible& eligible) {
   std::unordered_map<std::string, std::size_t> weights;
   for (const auto& [id, exchange] : exchanges_) {
     ++weights[exchange.source.key];
   }
   for (auto& [key, weight] : weights) {
-    weight -= std::min(weight, served_.contains(key) ? kKept : std::size_t{0});
+    weight -= std::min(weight, regulars_.knows(key) ? kKept : std::size_t{0});
   }
   Exchange* victim = nullptr;
   std::size_t heaviest = 0;
@@ -246,11 +249,11 @@ Exchange* Gate::find_victim(const Eligible& eligible) {
     if (!eligible(exchange)) {
       continue;
     }
-    if (exchange.phase == Exchange::Phase::closing) {
+    if (exchange.phase == Exchange::Phase::closing && exchange.stream.undelivered() == 0) {
       return &exchange;
     }
     const std::size_t weight = weights[exchange.source.key];
-    if (victim == nullptr || weight > heaviest || (weight == heaviest && exchange.since < victim->since)) {
+    if (victim == nullptr || weight > heaviest || (weight == heaviest && exchange.accepted < victim->accepted)) {
       victim = &exchange;
       heaviest = weight;
     }
@@ -266,7 +269,7 @@ bool Gate::displace(const Eligible& eligible) {
       return false;
     }
     const auto phase = victim->phase;
-    if (victim->waits_for_request() && !victim->paused && has_pending(victim->stream.fd())) {
+    if (phase == Exchange::Phase::reading && !victim->paused && has_pending(victim->stream.fd())) {
       const Id id = victim->id;
       if (!step(*victim, 0)) {  // it did not keep us waiting: what it sent has waited for us
         drop(id);
@@ -276,13 +279,19 @@ bool Gate::displace(const Eligible& eligible) {
         continue;
       }
     }
-    if (victim->phase != Exchange::Phase::closing) {
+    if (phase != Exchange::Phase::closing || victim->stream.undelivered() > 0) {
       ++counters_.displaced;
     }
     drop(victim->id);
     return true;
   }
   return false;
+}
+
+/// What was written is delivered, and the client had time to say what it has to; or it takes nothing.
+bool Gate::has_closed(const Exchange& exchange, Clock::time_point now) const {
+  return exchange.phase == Exchange::Phase::closing && exchange.since + kLinger <= now &&
+         (exchange.stream.undelivered() == 0 || exchange.since + kLinger + limits_.client_timeout <= now);
 }
 
 void Gate::look_at_clocks(Clock::time_point now) {
@@ -292,16 +301,20 @@ void Gate::look_at_clocks(Clock::time_point now) {
   drop_if(
       [&](const Exchange& each) { return each.phase == Phase::sending && each.since + limits_.client_timeout <= now; },
       &counters_.cut_off);
-  drop_if([&](const Exchange& each) { return each.phase == Phase::closing && each.since + kLinger <= now; }, nullptr);
+  drop_if([&](const Exchange& each) { return has_closed(each, now); }, nullptr);
   for (auto& [id, exchange] : exchanges_) {
+    if (exchange.phase == Phase::closing && exchange.since + kLinger <= now) {
+      // Time begins anew with each byte that its side takes.
+      if (const std::size_t left = exchange.stream.undelivered(); left != exchange.undelivered) {
+        exchange.undelivered = left;
+        exchange.since = now - kLinger;
+      }
+    }
     if (exchange.paused) {
       exchange.paused = false;
       epoll_event event{.events = kAllEvents, .data = {.u64 = id}};
       ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, exchange.stream.fd(), &event);  // tells at once what came meanwhile
     }
-  }
-  while (served_.size() > kServedSources) {
-    served_.erase(std::ranges::min_element(served_, {}, [](const auto& each) { return each.second; }));
   }
 }
 
@@ -311,8 +324,14 @@ Exchange* Gate::find(Id id) {
 }
 
 void Gate::drop(Id id) {
+  const auto found = exchanges_.find(id);
+  const Exchange& exchange = found->second;
+  if (exchange.phase == Exchange::Phase::sending ||
+      (exchange.phase == Exchange::Phase::closing && exchange.stream.undelivered() > 0)) {
+    exchange.stream.give_up();
+  }
   counters_.open = exchanges_.size() - 1;
-  exchanges_.erase(id);
+  exchanges_.erase(found);
 }
 
 void Gate::drop_if(const Eligible& eligible, std::atomic<std::uint64_t>* counter) {

@@ -19,6 +19,7 @@
 #include "web/fair_queue.h"
 #include "web/listener.h"
 #include "web/live_config.h"
+#include "web/regulars.h"
 #include "web/site.h"
 #include "web/workers.h"
 
@@ -26,10 +27,11 @@ namespace tacho::web {
 
 /// What the gate bounds; the defaults are the server's.
 struct GateLimits {
-  std::size_t connections = 512;        ///< at a time
-  std::size_t handshakes = 320;         ///< of them, TLS handshakes under way
-  std::size_t source_handshakes = 256;  ///< the same from one source
-  std::size_t in_line = 64;             ///< requests that wait for a thread, passwords that wait to be checked
+  std::size_t connections = 512;              ///< at a time
+  std::size_t handshakes = 320;               ///< of them, TLS handshakes under way
+  std::size_t source_handshakes = 256;        ///< the same from one source
+  std::chrono::milliseconds handshaking{4};  ///< before others have their turn
+  std::size_t in_line = 64;                   ///< requests that wait for a thread, passwords that wait to be checked
   std::size_t held_bytes = std::size_t{40} << 20;                       ///< of pages that are still being sent
   std::chrono::milliseconds head_timeout = std::chrono::seconds(5);     ///< from accept until the request head is there
   std::chrono::milliseconds client_timeout = std::chrono::seconds(10);  ///< for which a client takes nothing
@@ -43,8 +45,10 @@ struct GateLimits {
 /// checked on one, pages are made on one and shared by all who asked before. `immediate` routes and refusals are
 /// answered at once, whatever those threads do.
 ///
-/// Where there is not room for all, sources are dealt with fairly: who has most connections loses the one that has
-/// waited longest for its client; who was served before may keep a few; in line the sources take turns, oldest first.
+/// Where there is not room for all, sources are dealt with fairly: who has most connections loses the oldest, whatever
+/// it waits for; who was served before may keep a few; in line, for handshakes too, the sources take turns, oldest
+/// first, and those that were served before come before strangers. What a client does not take costs little memory, of
+/// the kernel's too.
 class Gate {
  public:
   /// Starts the threads, which take no signals if the caller's are blocked. The other parts must outlive the gate.
@@ -81,6 +85,7 @@ class Gate {
   // gate.cpp: who is let in, and who has to go
   Result<void> prepare();
   void run();
+  [[nodiscard]] bool has_closed(const Exchange& exchange, Clock::time_point now) const;
   bool prepare_to_stop(Clock::time_point now);
   void accept_all(int listener);
   void admit(UniqueFd connection);
@@ -95,6 +100,8 @@ class Gate {
   // exchange.cpp: one exchange; each returns false when it is over
   bool step(Exchange& exchange, unsigned events);
   bool greet(Exchange& exchange);
+  void shake_hands();
+  bool shake_hands(Exchange& exchange);
   bool read(Exchange& exchange);
   bool look_again_later(Exchange& exchange);
   bool take_request(Exchange& exchange);
@@ -127,9 +134,10 @@ class Gate {
   UniqueFd spare_;  // closed for a moment to refuse a connection when no descriptor is left
   std::map<Id, Exchange> exchanges_;
   Id next_id_ = 1;
-  std::vector<Id> eager_;                            // have more to send than one turn allows
-  std::map<std::string, Clock::time_point> served_;  // sources that got a good answer, and when
-  FairQueue<Id> requests_;                           // in line for a thread
+  std::vector<Id> eager_;  // have more to send than one turn allows
+  Regulars regulars_;
+  FairQueue<Id> handshakes_;  // in line for this thread
+  FairQueue<Id> requests_;    // in line for another one
   FairQueue<Id> passwords_;
   std::deque<Batch> batches_;
   std::vector<Held> held_;

@@ -1,6 +1,8 @@
 #include "web/stream.h"
 
+#include <linux/sockios.h>
 #include <openssl/err.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -39,6 +41,10 @@ Stream::Step Stream::shake_hands() {
   }
   ERR_clear_error();
   return judge(SSL_do_handshake(ssl_.get()));
+}
+
+bool Stream::has_answered() const {
+  return ssl_ && BIO_number_written(SSL_get_wbio(ssl_.get())) > 0;
 }
 
 bool Stream::verified() const {
@@ -80,6 +86,16 @@ void Stream::finish() {
     ERR_clear_error();
   }
   ::shutdown(socket_.get(), SHUT_WR);
+}
+
+std::size_t Stream::undelivered() const {
+  int count = 0;
+  return ::ioctl(socket_.get(), SIOCOUTQ, &count) == 0 && count > 0 ? static_cast<std::size_t>(count) : 0;
+}
+
+void Stream::give_up() const {
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
 }
 
 }  // namespace tacho::web

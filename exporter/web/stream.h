@@ -29,6 +29,8 @@ class Stream {
 
   /// Carries the handshake on.
   Step shake_hands();
+  /// Whether the client has had our part of the handshake, which is what costs most.
+  [[nodiscard]] bool has_answered() const;
   /// Whether the client showed a certificate that the authorities of the configuration signed.
   [[nodiscard]] bool verified() const;
 
@@ -37,6 +39,10 @@ class Stream {
 
   /// Nothing more will be written: the client reads an end.
   void finish();
+  /// Bytes that were written and that the client's side has not taken.
+  [[nodiscard]] std::size_t undelivered() const;
+  /// What was written is not delivered any more: else the kernel would keep it for minutes.
+  void give_up() const;
 
  private:
   struct Free {

@@ -76,9 +76,9 @@ bool Gate::place(Exchange& exchange, Verdict verdict) {
   return true;
 }
 
-/// The source that has most in line loses its newest where the line is too long.
+/// Where the line is too long, the source that has most in it loses its newest.
 void Gate::queue(FairQueue<Id>& line, Exchange& exchange) {
-  line.push(exchange.source.key, exchange.id);
+  line.push(exchange.source.key, exchange.id, regulars_.knows(exchange.source.key));
   while (line.size() > limits_.in_line) {
     const auto id = line.pop_newest_of_largest();
     if (Exchange* const other = find(*id); other != nullptr) {

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from support import attack
-from support.certificate import self_signed
+from support.certificate import P256, RSA4096, self_signed
 from support.servers import ExactServer
 from support.slow import slow_but
 from support.tacho import Tacho, target
@@ -18,10 +18,10 @@ HASH = "$2b$10$KCdZs7yqvl6ig9rAUBrXaubFVzhsuilan81UybjyHriQ0PH0b0cRW"  # bcrypt 
 LIMIT = 1.0  # for each scrape of somebody else
 
 
-def web_config(directory, *, tls=False, users=False):
+def web_config(directory, *, tls=False, users=False, kind=P256):
     text = ""
     if tls:
-        certificate, key = self_signed(directory)
+        certificate, key = self_signed(directory, kind)
         text += f"tls_server_config:\n  cert_file: {certificate}\n  key_file: {key}\n"
     if users:
         text += f"basic_auth_users:\n  reader: {HASH}\n"
@@ -74,6 +74,33 @@ def test_other_stalls_delay_no_scrape(served, payload):
     most = limit(tacho.port, **options)
     with attack.Stalls(tacho.port, payload, 300, source="127.0.0.9"):
         times = attack.times_of_scrapes(tacho.port, SECONDS, **options)
+    assert max(times) <= most, f"the slowest of {len(times)} scrapes took {max(times):.2f} s"
+
+
+@pytest.mark.parametrize("sources", [1, 3000], ids=["one source", "3000 sources"])
+def test_handshakes_that_cost_much_delay_no_scrape(tmp_path, sources):
+    """Each takes milliseconds of the one thread that shakes hands: more of them than it can do."""
+    flags = [f"--web.config.file={web_config(tmp_path, tls=True, kind=RSA4096)}"]
+    with Tacho(flags=flags) as tacho:
+        options = {"tls": True, "source": "127.99.99.99"}
+        most = limit(tacho.port, **options)
+        with attack.Stalls(tacho.port, attack.client_hello(), 300, sources=sources):
+            times = attack.times_of_scrapes(tacho.port, SECONDS, **options)
+    assert max(times) <= most, f"the slowest of {len(times)} scrapes took {max(times):.2f} s"
+
+
+FROM_EVERYWHERE = [attack.HALF_HEAD, attack.WHOLE_GET, attack.WHOLE_ELSEWHERE, attack.STALLED_BODY]
+
+
+@pytest.mark.parametrize("payload", slow_but(FROM_EVERYWHERE[:2], FROM_EVERYWHERE, "more that thousands of sources may ask"), ids=repr)
+def test_thousands_of_sources_delay_no_scrape_of_who_was_served_before(served, payload):
+    tacho, options = served
+    if options["tls"]:
+        payload = attack.client_hello()
+    most = limit(tacho.port, source="127.99.99.99", **options)
+    with attack.Stalls(tacho.port, payload, 1000, sources=5000) as stalls:
+        times = attack.times_of_scrapes(tacho.port, SECONDS, source="127.99.99.99", **options)
+    assert stalls.opened > 1000 * SECONDS / 4, "the attack was none"
     assert max(times) <= most, f"the slowest of {len(times)} scrapes took {max(times):.2f} s"
 
 

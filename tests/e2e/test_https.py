@@ -1,8 +1,10 @@
 """Requests under TLS: as many as the client counted; handshakes, session tickets and goodbyes are none of them."""
 
+import subprocess
+
 import pytest
 
-from support.clients import ab
+from support.clients import Counted, ab
 from support.servers import GnutlsServer, Nginx
 from support.tacho import Tacho, target
 
@@ -43,3 +45,29 @@ def test_gnutls(cgroups, agree, version):
         agree(f"gnutls-serv, {version}, connection per request", counted, change)
         # Under 1.3 tickets go out before the client's last flight, which is then answered by the first reply.
         assert_only_handshakes_beside(change, (1, 1) if version == "TLS1.3" else (2, 2))
+
+
+def test_early_data(cgroups, agree):
+    """A request that comes right behind the hello of a resumed session, and is answered before the handshake is over."""
+    group = cgroups("early")
+    connections = 23
+    with (
+        Nginx(group.prefix, tls="TLSv1.3", locations="ssl_early_data on;") as server,
+        Tacho({"targets": [target("early", group.path)]}) as tacho,
+    ):
+        request, session = server.directory / "request", server.directory / "session"
+        request.write_bytes(b"GET /return HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+        openssl = ["openssl", "s_client", "-connect", f"127.0.0.1:{server.tls_port}", "-ign_eof"]
+
+        def ask(*more, said=b"") -> str:
+            return subprocess.run([*openssl, *map(str, more)], input=said, capture_output=True, timeout=20, check=True).stdout.decode()
+
+        with tacho.watch("early") as change:
+            ask("-sess_out", session, said=request.read_bytes())
+            answers = [ask("-sess_in", session, "-early_data", request) for _ in range(connections)]
+        assert all("Early data was accepted" in answer and "200 OK" in answer for answer in answers)
+        agree("nginx, early data", Counted("openssl", 1 + connections, 1), change)
+        # Only the first one has a last flight: who is answered that early leaves before.
+        assert connections < change.of("tacho_handshakes_total") <= 2 * (1 + connections)
+        assert change.of("tacho_requests_unanswered_total") == 0
+        assert 0 < change.of("tacho_request_duration_seconds_sum") < 0.1 * connections

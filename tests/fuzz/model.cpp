@@ -152,6 +152,7 @@ void Model::send(Connection& c, bool by_server, const Step& step, const Report& 
     c.call = report.when;
     c.has_asked = true;
     c.asked = step.content == Content::proxy ? Content::text : step.content;
+    c.asked_in_parts = step.how != How::send && step.how != How::write;
     c.torn_call = c.torn_call && !watched_;
   } else if (c.turn ? c.turn->unsure || c.turn->loose : c.torn) {
     answer_loosely(c, report);
@@ -201,6 +202,7 @@ void Model::read(Connection& c, bool by_server, const Step& step, const Report& 
       self.queue.pop_front();
     }
   }
+  c.knows_keys = c.knows_keys || (!by_server && watched_ && taken.front().content == Content::keys);
   if (by_server) {
     // A thread may have waited in the call for long.
     Report come = report;
@@ -212,7 +214,8 @@ void Model::read(Connection& c, bool by_server, const Step& step, const Report& 
     expected[kCallDuration] += Span{.least = 0, .most = time_between(c.born, report.when).most};
     c.call.reset();
     c.torn_call = !watched_;
-  } else if (c.call && c.asked != Content::text && c.asked != Content::data && c.asked != Content::finished) {
+  } else if (c.call && c.asked != Content::text && c.asked != Content::data &&
+             (c.asked != Content::finished || (c.knows_keys && !c.asked_in_parts))) {
     c.call.reset();
   } else if (c.call) {
     Expected& expected = numbers(self);

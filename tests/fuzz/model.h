@@ -28,7 +28,8 @@
  *  - A turn that is open when the connection ends is unanswered; those of unix sockets, whose end no hook tells, are
  *    counted when they are answered, or not at all.
  *  - What only carries a TLS handshake on is no request, and is counted on its own; a goodbye is neither, answered or
- *    not. Both are no calls; but tickets that come back to a client's Finished may be taken for the answer to one.
+ *    not. Both are no calls; but what comes back to a client's Finished may be taken for the answer to one, if that was
+ *    sent from several buffers.
  *  - A call of a client is answered by the first receive after a send: from its last send to the arrival of what came
  *    back.
  *  - The header of a proxy belongs to the turn that it begins, of whatever kind that is; alone it is a request.
@@ -128,6 +129,8 @@ class Model {
     std::optional<Turn> turn;
     std::optional<kernel_test::Moment> call;  ///< its last send
     Content asked = Content::text;            ///< what that was
+    bool asked_in_parts = false;              ///< its bytes were in several buffers
+    bool knows_keys = false;                  ///< the client has read the server's part of a handshake
     kernel_test::Moment born;                 ///< before anything that happened to it
     bool torn = false;                        ///< something open at the server's end may be known from before a gap
     bool torn_call = false;                   ///< the same at the client's

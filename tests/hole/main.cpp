@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/bpf.h>
+#include <linux/filter.h>
 #include <linux/perf_event.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -110,7 +112,44 @@ void try_processes(Report& report, pid_t collector) {
     report.add("read:" + who, ::process_vm_readv(pid, &local, 1, &remote, 1, 0));
     report.add("write:" + who, ::process_vm_writev(pid, &local, 1, &remote, 1, 0));
     report.add("pidfd:" + who, ::syscall(SYS_pidfd_open, pid, 0));
+    report.add("signal:" + who, ::syscall(SYS_tgkill, pid, pid, 0));
+    report.add("signal_by_descriptor:" + who, ::fcntl(STDERR_FILENO, F_SETOWN, pid));
   }
+}
+
+int find_listener() {
+  constexpr int kDescriptors = 64;
+  for (int descriptor = 3; descriptor < kDescriptors; ++descriptor) {
+    int listens = 0;
+    socklen_t size = sizeof(listens);
+    if (::getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens != 0) {
+      return descriptor;
+    }
+  }
+  return -1;
+}
+
+/// What it may do with the socket that it serves on, besides.
+void try_listener(Report& report) {
+  const int listener = find_listener();
+  std::array<sock_filter, 1> code{sock_filter{.code = BPF_RET | BPF_K, .jt = 0, .jf = 0, .k = 0}};
+  const sock_fprog filter{.len = code.size(), .filter = code.data()};
+  report.add("listener:filter", ::setsockopt(listener, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)));
+  report.add("listener:close", ::shutdown(listener, SHUT_RDWR));
+  // One that was closed so is a socket like any other.
+  sockaddr_in there{};
+  there.sin_family = AF_INET;
+  there.sin_port = htons(9);
+  there.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  report.add("listener:connect", ::sendto(listener, "x", 1, MSG_FASTOPEN | MSG_DONTWAIT,
+                                          reinterpret_cast<sockaddr*>(&there), sizeof(there)));
+  iovec part{.iov_base = const_cast<char*>("x"), .iov_len = 1};  // NOLINT(*-const-cast)
+  msghdr message{};
+  message.msg_name = &there;
+  message.msg_namelen = sizeof(there);
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  report.add("listener:connect_by_message", ::sendmsg(listener, &message, MSG_FASTOPEN | MSG_DONTWAIT));
 }
 
 void try_power(Report& report) {
@@ -138,6 +177,7 @@ Response attempts(const Request& request) {
   try_bpf(report);
   try_processes(report, static_cast<pid_t>(std::stol(parameters.at("collector"))));
   try_power(report);
+  try_listener(report);
   return report.response();
 }
 

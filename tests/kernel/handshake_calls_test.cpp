@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <catch2/catch.hpp>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,6 +50,55 @@ TEST_CASE("what a client's handshakes take to and fro are no calls, all others a
     const std::string peer = "127.0.0.1:" + std::to_string(port);
     CHECK(where.value("tacho_dependency_calls_total", {{"peer", peer}}) == calls);
     CHECK(where.value("tacho_handshakes_total") == 0);
+    client.tell();
+    client.finish();
+  }
+}
+
+TEST_CASE("what a server sends when a client's last flight has come is no answer to a call") {
+  const std::string ticket = record(23, std::string(250, 't'));
+  const std::string answer = record(23, std::string(90, 'a'));
+  // What the client sends, piece by piece, before it reads what the server sends; how many of them are calls.
+  using Flights = std::vector<std::pair<std::vector<std::string>, std::string>>;
+  const std::vector<std::pair<Flights, int>> cases = {
+      {{{{kHello}, kHello}, {{kChangeCipherSpec + kFinished}, ticket}, {{kRequest}, answer}}, 1},
+      {{{{kHello}, kHello}, {{kChangeCipherSpec, kFinished}, ticket}, {{kRequest}, answer}}, 1},
+      {{{{kHello}, kHello}, {{kLongFinished}, ticket + ticket}, {{kFinished}, answer}, {{kFinished}, answer}}, 2},
+      {{{{kHello}, kHello}, {{kCertificate + kVerify + kFinished}, ticket}, {{kRequest}, answer}}, 1},
+      {{{{kHello}, kHello}, {{kFinished, kFinished}, answer}, {{kRequest}, answer}}, 2},
+      {{{{kHello}, kHello}, {{kFinished + kRequest}, ticket + answer}, {{kRequest}, answer}}, 2},
+      {{{{kHello}, kHello}, {{kFinished}, ticket}, {{kShort}, kShort}}, 0},
+      // TLS 1.2: with the keys exchanged, and a session that is resumed.
+      {{{{kHello}, kHello},
+        {{kKeyExchange, kChangeCipherSpec, kFinished12}, kChangeCipherSpec + kFinished12},
+        {{kRequest}, answer}},
+       1},
+      {{{{kHello}, kHello + kChangeCipherSpec + kFinished12}, {{kChangeCipherSpec + kFinished12, kRequest}, answer}},
+       1},
+  };
+  for (const auto& [flights, calls] : cases) {
+    const Watched where;
+    const UniqueFd listener = listen_tcp();
+    const auto port = port_of(listener);
+    Child client(where.directory(), [&flights, port](Line& parent) {
+      const UniqueFd connection = connect_tcp(port);
+      for (const auto& [pieces, reply] : flights) {
+        for (const std::string& piece : pieces) {
+          must(::send(connection.get(), piece.data(), piece.size(), 0) == static_cast<ssize_t>(piece.size()), "send");
+        }
+        receive_once(connection, reply.size());
+      }
+      parent.tell();
+      (void)parent.hear();
+    });
+    const UniqueFd server = accept_from(listener);
+    for (const auto& [pieces, reply] : flights) {
+      receive_once(server, std::accumulate(pieces.begin(), pieces.end(), std::string()).size());
+      REQUIRE(::send(server.get(), reply.data(), reply.size(), 0) == static_cast<ssize_t>(reply.size()));
+    }
+    (void)client.hear();
+    const std::string peer = "127.0.0.1:" + std::to_string(port);
+    CHECK(where.value("tacho_dependency_calls_total", {{"peer", peer}}) == calls);
     client.tell();
     client.finish();
   }

@@ -158,6 +158,7 @@ const std::vector<Life>& lives() {
   static const Turn key_exchange{{kHello + kChangeCipherSpec}, 100};
   static const Turn request{{kRequest}, 100};
   static const std::string plain = "GET / HTTP/1.0";
+  static const std::string early = kHello + kChangeCipherSpec + kRequest;
   static const std::string asks = kChangeCipherSpec + kFinished + kRequest;
   static const std::string begun = kCertificate.substr(0, 400), rest = kCertificate.substr(400);
   static const std::vector<Life> all = {
@@ -207,6 +208,27 @@ const std::vector<Life>& lives() {
        1,
        2},
       {"the end of early data", {hello, {{kEndOfEarlyData + kLongFinished}, 100}, request}, 2, 1},
+      {"early data, answered before the handshake is over",
+       {{{early}, 100, {160}}, {{kEndOfEarlyData + kLongFinished}, 255}, request},
+       2,
+       2},
+      {"early data, answered in pieces",
+       {{{early.substr(0, 5), early.substr(5)}, 100, {160, 1400}}, {{kEndOfEarlyData + kLongFinished}, 255}, request},
+       2,
+       2},
+      {"early data that comes behind the server's answer to the hello",
+       {hello, {{kChangeCipherSpec + kRequest}, 160}, {{kEndOfEarlyData + kLongFinished}, 255}, request},
+       2,
+       2},
+      {"early data, answered when the handshake is over",
+       {{{early}, 100}, {{kEndOfEarlyData + kLongFinished}, 255, {180}}, request},
+       1,
+       2},
+      {"early data that is refused", {{{early}, 100}, {{kLongFinished}, 255, {255}}, request}, 2, 1},
+      {"early data that is refused, and a long certificate",
+       {{{early}, 4096, {1300}}, {{kLongFinished}, 255, {255}}, request},
+       2,
+       1},
       {"a goodbye right behind the flight", {hello, {{kChangeCipherSpec + kFinished + kShort}, 24}}, 2, 0},
       {"a goodbye right behind the flight, tickets come back",
        {hello, {{kChangeCipherSpec + kLongFinished + kShort}, 255}},

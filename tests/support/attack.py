@@ -7,10 +7,12 @@ import ssl
 import threading
 import time
 
+IP_BIND_ADDRESS_NO_PORT = 24
 STALLED_BODY = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"
 STALLED_GET = b"GET /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"
 HALF_HEAD = b"GET /metrics HTTP/1.1\r\nHost:"
 WHOLE_GET = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"
+WHOLE_ELSEWHERE = b"GET /targets HTTP/1.1\r\nHost: a\r\n\r\n"
 
 
 def client_hello() -> bytes:
@@ -25,12 +27,16 @@ def client_hello() -> bytes:
 
 
 class Stalls:
-    """Opens `rate` connections a second, sends the same on each and then nothing, and reads nothing. The last 1 000 stay open."""
+    """Opens `rate` connections a second, sends the same on each and then nothing, and reads nothing. The last 1 000 stay open.
+
+    They come from one address, or from one after the other of `sources`.
+    """
 
     KEPT = 1000
 
-    def __init__(self, port: int, payload: bytes, rate: float, source: str = "127.0.0.1"):
-        self._port, self._payload, self._rate, self._source = port, payload, rate, source
+    def __init__(self, port: int, payload: bytes, rate: float, source: str = "127.0.0.1", sources: int = 1):
+        self._port, self._payload, self._rate = port, payload, rate
+        self._sources = [f"127.{1 + n // 40000}.{n // 200 % 200}.{1 + n % 200}" for n in range(sources)] if sources > 1 else [source]
         self._stop = threading.Event()
         self.opened = 0
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -38,7 +44,8 @@ class Stalls:
     def _open(self) -> socket.socket | None:
         client = socket.socket()
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        client.bind((self._source, 0))
+        client.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
+        client.bind((self._sources[self.opened % len(self._sources)], 0))
         client.setblocking(False)
         client.connect_ex(("127.0.0.1", self._port))
         return client

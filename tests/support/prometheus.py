@@ -12,6 +12,7 @@ import urllib.parse
 import yaml
 
 from support import net
+from support.exposition import Samples
 from support.process import Process
 from support.waiting import wait_until
 
@@ -63,10 +64,10 @@ class Prometheus:
     """Scrapes `jobs` (name → HOST:PORT) every `interval`, as README asks: labels of tacho's go first.
 
     `labels` are those of the scraped, as service discovery gives them. With `native` it asks for protobuf first and keeps
-    native histograms.
+    native histograms, with `exemplars` it keeps these.
     """
 
-    def __init__(self, jobs: dict[str, str], interval: str = "1s", rule_files=(), prefix=(), labels=None, native=False):
+    def __init__(self, jobs: dict[str, str], interval: str = "1s", rule_files=(), prefix=(), labels=None, native=False, exemplars=False):
         self._temporary = tempfile.TemporaryDirectory(prefix="tacho-prometheus-")
         directory = pathlib.Path(self._temporary.name)
         configuration = {
@@ -79,9 +80,10 @@ class Prometheus:
         }
         (directory / "prometheus.yml").write_text(yaml.safe_dump(configuration))
         self.address = f"127.0.0.1:{net.free_port()}"
+        features = ["native-histograms"] * native + ["exemplar-storage"] * exemplars
         self.process = Process([
             "prometheus", f"--config.file={directory}/prometheus.yml", f"--storage.tsdb.path={directory}/data",
-            f"--web.listen-address={self.address}", *(["--enable-feature=native-histograms"] if native else []),
+            f"--web.listen-address={self.address}", *(f"--enable-feature={feature}" for feature in features),
         ], prefix=prefix)  # fmt: skip
         wait_until(lambda: net.exchange(self.address, "/-/ready")[0] == 200, 30, "Prometheus is ready")
 
@@ -98,6 +100,17 @@ class Prometheus:
         when = {} if at is None else {"time": at}
         data = self.api("query", query=expression, **when)
         return [(element["metric"], float(element["value"][1])) for element in data["result"]]
+
+    def exemplars(self, selector: str, since: float) -> list[tuple[dict, list[dict]]]:
+        """(labels of the series, its exemplars: labels, value, timestamp) of every series that has any."""
+        found = self.api("query_exemplars", query=selector, start=since, end=time.time() + 1)
+        return [
+            (each["seriesLabels"], [one | {"value": float(one["value"])} for one in each["exemplars"]]) for each in found
+        ]
+
+    def own(self, name: str) -> float:
+        """A counter of Prometheus' own."""
+        return Samples.parse(net.exchange(self.address, "/metrics")[2].decode()).sum(name)
 
     def targets(self) -> list[dict]:
         return self.api("targets")["activeTargets"]

@@ -21,12 +21,14 @@ MESSAGES = {
         ("sample_count", 1, "uint64"), ("sample_sum", 2, "double"), ("quantile", 3, ["Quantile"]),
         ("created_timestamp", 4, "Timestamp"),
     ],
-    "Bucket": [("cumulative_count", 1, "uint64"), ("upper_bound", 2, "double")],
+    "Exemplar": [("label", 1, ["LabelPair"]), ("value", 2, "double"), ("timestamp", 3, "Timestamp")],
+    "Bucket": [("cumulative_count", 1, "uint64"), ("upper_bound", 2, "double"), ("exemplar", 3, "Exemplar")],
     "BucketSpan": [("offset", 1, "sint32"), ("length", 2, "uint32")],
     "Histogram": [
         ("sample_count", 1, "uint64"), ("sample_sum", 2, "double"), ("bucket", 3, ["Bucket"]), ("schema", 5, "sint32"),
         ("zero_threshold", 6, "double"), ("zero_count", 7, "uint64"), ("positive_span", 12, ["BucketSpan"]),
         ("positive_delta", 13, ["sint64"]), ("created_timestamp", 15, "Timestamp"),
+        ("exemplars", 16, ["Exemplar"]),
     ],
     "Metric": [
         ("label", 1, ["LabelPair"]), ("gauge", 2, "Gauge"), ("counter", 3, "Counter"), ("summary", 4, "Summary"),
@@ -78,6 +80,11 @@ def families(exposition: bytes) -> list:
 
 def labels_of(metric) -> dict[str, str]:
     return {label.name: label.value for label in metric.label}
+
+
+def exemplar_of(exemplar) -> tuple[dict[str, str], float, float]:
+    """Labels, value, Unix time."""
+    return labels_of(exemplar), exemplar.value, exemplar.timestamp.seconds + exemplar.timestamp.nanos / 1e9
 
 
 def native_buckets(histogram) -> list[tuple[float, int]]:

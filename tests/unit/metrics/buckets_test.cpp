@@ -177,9 +177,9 @@ TEST_CASE("a fine histogram is exposed with all its observations") {
     std::string of_fine;
     std::string of_coarse;
     TargetSeries(kFine, Labels{{"a", "b"}}, layout)
-        .append(of_fine, 0, {.values = {}, .histograms = {}, .dynamic = {}, .fine = {fine}});
+        .append(of_fine, 0, {.values = {}, .histograms = {}, .dynamic = {}, .fine = {fine}, .exemplars = {}});
     TargetSeries(kCoarse, Labels{{"a", "b"}}, layout)
-        .append(of_coarse, 0, {.values = {}, .histograms = {expected}, .dynamic = {}, .fine = {}});
+        .append(of_coarse, 0, {.values = {}, .histograms = {expected}, .dynamic = {}, .fine = {}, .exemplars = {}});
     CHECK(of_fine == of_coarse);
   }
 }

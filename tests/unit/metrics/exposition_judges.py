@@ -48,6 +48,22 @@ def comparable(families):
     return result
 
 
+def exemplars(families):
+    """(labels of its bucket, labels, value, Unix time) of every exemplar; each has to be in its bucket."""
+    found = []
+    for family in families:
+        below = 0.0
+        for one in family.samples:
+            bound = float(one.labels.get("le", "0"))
+            if one.exemplar:
+                assert family.name == "tacho_request_duration_seconds" and one.name.endswith("_bucket"), one
+                assert below < one.exemplar.value <= bound, (below, one)
+                assert sum(map(len, [*one.exemplar.labels.keys(), *one.exemplar.labels.values()])) <= 128
+                found.append((one.labels, one.exemplar.labels, one.exemplar.value, float(one.exemplar.timestamp)))
+            below = bound
+    return found
+
+
 def judge_with_parsers(program):
     try:
         from prometheus_client.openmetrics import parser as openmetrics
@@ -75,6 +91,10 @@ def judge_with_parsers(program):
         targets = {dict(labels).get("target") for _, labels in found} - {None}
         assert 'back\\slash "quoted"\nnew line {brace} a=b,c} # x' in targets, targets
         assert "bytes \ufffd\ufffd nul \0 end\r" in targets, targets
+        with_exemplars = exemplars(families)
+        assert 3 * 2 <= len(with_exemplars) <= 3 * 6, with_exemplars
+        assert any(labels["part"] == '"\\\n\ufffd' for _, labels, _, _ in with_exemplars), "the first one is the longest of its bucket"
+        assert all(labels["share"] == "0.83" and at >= 1.79e9 for _, labels, _, at in with_exemplars)
         in_text = comparable(parse(text, sample(program, "text", seed)))
         assert found == in_text, set(found.items()) ^ set(in_text.items())
         assert len(found) > 500
@@ -135,12 +155,19 @@ def judge_with_protobuf(program):
         print(f"skipped: {error} (Debian: apt-get install python3-prometheus-client python3-protobuf)")
         return SKIPPED
 
+    def in_openmetrics(seed):
+        from prometheus_client.openmetrics import parser as openmetrics
+
+        exposition = sample(program, "openmetrics", seed).decode()
+        return exemplars(openmetrics.text_string_to_metric_families(exposition))
+
     checked = 0
     for seed in SEEDS:
         in_text = comparable(text.text_string_to_metric_families(sample(program, "text", seed).decode()))
         both = protobuf.families(sample(program, "protobuf", seed))
         same(flat(both, protobuf), in_text)
-        same(flat(protobuf.families(sample(program, "classic", seed)), protobuf), in_text)
+        classic = protobuf.families(sample(program, "classic", seed))
+        same(flat(classic, protobuf), in_text)
         native = protobuf.families(sample(program, "native", seed))
         # Of prometheus-cpp's data model only classic histograms are known.
         same(flat(native, protobuf), {
@@ -148,6 +175,12 @@ def judge_with_protobuf(program):
         })  # fmt: skip
 
         assert {family.name: family.unit for family in both}["tacho_socket_bytes_total"] == "bytes"
+        in_buckets = [
+            protobuf.exemplar_of(bucket.exemplar)
+            for family in classic for metric in family.metric for bucket in metric.histogram.bucket
+            if bucket.HasField("exemplar")
+        ]  # fmt: skip
+        in_native = []
         for family, alone in zip(both, native, strict=True):
             assert family.metric, f"{family.name} has no samples"
             for metric, same_metric in zip(family.metric, alone.metric, strict=True):
@@ -157,6 +190,9 @@ def judge_with_protobuf(program):
                 else:
                     assert not created.seconds, f"{family.name}: when it was 0 is not known"
                 histogram = metric.histogram
+                beside_native = [protobuf.exemplar_of(b.exemplar) for b in histogram.bucket if b.HasField("exemplar")]
+                assert beside_native == [protobuf.exemplar_of(e) for e in histogram.exemplars][-1:], "the longest alone"
+                in_native += [protobuf.exemplar_of(e) for e in same_metric.histogram.exemplars]
                 if not histogram.zero_threshold:
                     continue
                 assert histogram.zero_threshold == 2.0**-20
@@ -167,6 +203,9 @@ def judge_with_protobuf(program):
                     assert protobuf.below(histogram, bucket.upper_bound) == bucket.cumulative_count, family.name
                     checked += 1
                 assert protobuf.below(histogram, math.inf) == histogram.sample_count
+        said = [(labels, value, round(at, 3)) for labels, value, at in in_buckets]
+        assert said == [(labels, value, at) for _, labels, value, at in in_openmetrics(seed)] and said
+        assert in_native == in_buckets
     for broken in (b"\x05\x0a\x01a", b"\x02\x0a\x05", b"\xff"):
         try:
             protobuf.families(broken)

@@ -56,6 +56,8 @@ const std::vector<Labels> kTargets = {
 
 const std::chrono::sys_time<std::chrono::nanoseconds> kCreated{std::chrono::nanoseconds(1'234'567'890'123'456'789)};
 
+constexpr std::int64_t kBooted = 1'790'000'000'000'000'000;
+
 using Form = std::pair<Format, HistogramForms>;
 const std::map<std::string_view, Form> kForms = {
     {"text", {Format::prometheus_text, {}}},
@@ -104,6 +106,15 @@ Row any_row(std::mt19937_64& random) {
       }
     }
   }
+  // In some buckets several, in most none.
+  for (int i = 0; i < 6; ++i) {
+    const std::uint64_t ns = random() >> (24 + random() % 20);
+    ++row.fine[0].slots.at(fine_slot_of(ns));
+    row.exemplars.push_back({.fine = 0,
+                             .ns = ns,
+                             .time_ns = static_cast<std::int64_t>(random() >> 16),
+                             .labels = {{"part", i == 0 ? "\"\\\n\xff" : "lock"}, {"share", "0.83"}}});
+  }
   return row;
 }
 
@@ -115,10 +126,10 @@ void append_targets(std::string& out, Format format, HistogramForms forms, unsig
   for (const Labels& labels : kTargets) {
     series.emplace_back(kFamilies, labels, layout);
     rows.push_back(labels.front().second == "idle"
-                       ? Row{std::vector<Value>(40), std::vector<Histogram>(8), {}, std::vector<FineHistogram>(1)}
+                       ? Row{std::vector<Value>(40), std::vector<Histogram>(8), {}, std::vector<FineHistogram>(1), {}}
                        : any_row(random));
   }
-  FamilyWriter writer({.format = format, .histograms = forms, .window = "10s", .layout = layout});
+  FamilyWriter writer({.format = format, .histograms = forms, .window = "10s", .layout = layout, .unix_ns = kBooted});
   for (std::size_t family = 0; family < kFamilies.size(); ++family) {
     writer.begin(out, kFamilies, family);
     for (std::size_t target = 0; target < series.size(); ++target) {

@@ -130,6 +130,34 @@ TEST_CASE("a histogram has the forms that are wanted, and always count and sum")
   CHECK(both.size() == 468);
 }
 
+TEST_CASE("an exemplar is in its classic bucket, and among the native histogram's own") {
+  Row row = row_of(Value::count(0), Value::absent());
+  row.fine[0].slots[fine_slot_of(250'000'000)] = 1;
+  const HistogramForms native{.classic = false, .native = true};
+  const HistogramForms classic{.classic = true, .native = false};
+  const std::string without = hex(written(2, row, native));
+  const std::string without_classic = hex(written(2, row, classic));
+  row.exemplars.push_back({.fine = 0, .ns = 250'000'000, .time_ns = 3'500'999'999, .labels = {{"part", "cpu"}}});
+  const std::string body =
+      "0a0b0a04706172741203637075"  // part, cpu
+      "11000000000000d03f"          // 0.25
+      "1a08"
+      "0803"           // 3 s
+      "1080cab5ee01";  // 500 ms
+  const std::string exemplar = "20" + body;
+  const std::string with = hex(written(2, row, native));
+  CHECK(with.ends_with("8201" + exemplar));
+  CHECK(with.size() == without.size() + 2 * (2 + 1 + 32));
+  const std::string with_classic = hex(written(2, row, classic));
+  CHECK(
+      with_classic.contains("1a2d"
+                            "0801"
+                            "11000000000000d03f"
+                            "1a" +
+                            exemplar));
+  CHECK(with_classic.size() == without_classic.size() + 2 * (1 + 1 + 32));
+}
+
 TEST_CASE("since when a dynamic label's samples count is not known") {
   Row row = row_of(Value::count(0), Value::absent());
   row.dynamic.push_back({3, "b\xff", Value::count(3), {}});

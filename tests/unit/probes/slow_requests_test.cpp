@@ -61,12 +61,35 @@ TEST_CASE("what is minutes old is forgotten, also if nothing comes any more") {
   CHECK(durations(slowest, 15 * kMinute).empty());
 }
 
-TEST_CASE("a minute begins once") {
-  SlowRequests slowest;
-  CHECK(slowest.begins_minute(0));
-  CHECK_FALSE(slowest.begins_minute(kMinute - 1));
-  CHECK(slowest.begins_minute(kMinute));
-  CHECK_FALSE(slowest.begins_minute(kMinute));
+TEST_CASE("a minute is as long as it is said to be") {
+  SlowRequests slowest(1'000);
+  slowest.add(record(5, 999));
+  slowest.add(record(4, 1'000));
+  CHECK(slowest.recent(1'999).size() == 2);
+  CHECK(slowest.recent(2'000).size() == 1);
+  CHECK(slowest.recent(3'000).empty());
+}
+
+TEST_CASE("an exemplar says what a request waited for most") {
+  request_record made = record(1'000'000, 7);
+  made.ns[TACHO_PART_CPU] = 170'000;
+  made.ns[TACHO_PART_LOCK] = 830'000;
+  const tacho::metrics::Exemplar told = exemplar(made);
+  CHECK(told.ns == 1'000'000);
+  CHECK(told.time_ns == 7);
+  CHECK(told.labels == std::vector<std::pair<std::string_view, std::string>>{{"part", "lock"}, {"share", "0.83"}});
+  made.ns[TACHO_PART_LOCK] = 0;
+  for (std::size_t part = 0; part < TACHO_PARTS; ++part) {
+    made.ns[part] = 1'000'000;
+    std::size_t length = 0;
+    for (const auto& [name, value] : exemplar(made).labels) {
+      length += name.size() + value.size();
+    }
+    CHECK(length <= 128);  // OpenMetrics 1.0
+    made.ns[part] = 0;
+  }
+  made.duration = 0;
+  CHECK(exemplar(made).labels.back().second == "0.00");
 }
 
 TEST_CASE("records become what people read") {

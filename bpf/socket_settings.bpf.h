@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * HTTP/2 under TLS begins with settings of both sides (RFC 9113, 3.4). A client may wait for the server's
+ * before it asks, or its first request may be read a moment later: then what the server sends is no reply,
+ * and the turn that began with the client's settings goes on with the request.
+ *
+ * That is told by sizes: what the client has sent is as long as preface and settings are, and what is sent
+ * then is, together, as long as settings, a window and an acknowledgement. A request and a reply that are as
+ * short as that, both to the byte, are taken for settings, too; the shortest fields that servers send are
+ * longer.
+ */
+#pragma once
+
+#include "socket_handshake.bpf.h"
+#include "socket_records.bpf.h"
+#include "socket_state.bpf.h"
+
+/* Preface (24), SETTINGS (9) without any. */
+#define FIRST_SETTINGS_LEAST 33
+/* A client's come with up to seven, others with six; three more are defined (RFC 8441, 9218). */
+#define SETTING_BYTES 6
+#define FIRST_SETTINGS 7
+#define OTHER_SETTINGS 6
+#define WINDOW_BYTES 13
+#define FRAME_BYTES 9
+
+/* Of the records behind Finished. */
+static __always_inline u32 plain_bytes(const union record_watch *watch, u32 expansion)
+{
+	u32 added = watch->run * expansion;
+
+	return watch->behind > added ? watch->behind - added : 0;
+}
+
+static __always_inline bool is_list_of_settings(u32 bytes, u32 before, u32 most)
+{
+	return bytes >= before && bytes <= before + most * SETTING_BYTES &&
+	       (bytes - before) % SETTING_BYTES == 0;
+}
+
+static __always_inline bool is_first_flight(u32 bytes)
+{
+	return is_list_of_settings(bytes, FIRST_SETTINGS_LEAST, FIRST_SETTINGS) ||
+	       is_list_of_settings(bytes, FIRST_SETTINGS_LEAST + WINDOW_BYTES, FIRST_SETTINGS);
+}
+
+/*
+ * @return whether what the client has sent so far is as long as its settings, and as it is with the
+ * acknowledgement of the server's, which may have come before
+ */
+static __always_inline bool may_be_settings(const union record_watch *watch, u32 expansion,
+					    bool behind_handshake)
+{
+	u32 bytes = plain_bytes(watch, expansion);
+
+	if (!records_were_followed(watch) || !(watch->flags & WATCH_FINISHED) || watch->rest)
+		return false;
+	return is_first_flight(bytes) || (!behind_handshake && is_first_flight(bytes - FRAME_BYTES));
+}
+
+/* Any of SETTINGS, WINDOW_UPDATE and the acknowledgement of the client's. */
+static __always_inline bool may_settle(u32 bytes)
+{
+	return !bytes || is_list_of_settings(bytes, FRAME_BYTES, OTHER_SETTINGS) ||
+	       is_list_of_settings(bytes, FRAME_BYTES + WINDOW_BYTES, OTHER_SETTINGS) ||
+	       is_list_of_settings(bytes, 2 * FRAME_BYTES, OTHER_SETTINGS) ||
+	       is_list_of_settings(bytes, 2 * FRAME_BYTES + WINDOW_BYTES, OTHER_SETTINGS);
+}
+
+/*
+ * Something is sent in the open turn: session tickets, or the server's settings, but no reply? Then the turn
+ * goes on.
+ */
+static __always_inline bool only_settles(struct socket_state *st, struct socket_shard *shard, u32 bytes)
+{
+	union record_watch watch = {.all = st->records};
+	union record_watch sent = {.flags = WATCH_FLIGHT | WATCH_FINISHED};
+	bool behind_handshake = st->tls == TLS_FLIGHT;
+	u32 settings;
+
+	if (!st->opens || (st->tls != TLS_OPENING && !behind_handshake) ||
+	    !may_be_settings(&watch, st->opens, behind_handshake))
+		return false;
+	if (behind_handshake)
+		sent.flags |= WATCH_TICKETS;
+	else if (watch.flags & WATCH_TICKETS && bytes == watch.last)
+		return true;
+	else if (watch.flags & WATCH_TICKETS)
+		watch.last = 0;
+	sent.all = follow_records(sent.all, bytes);
+	settings = watch.last + plain_bytes(&sent, st->opens);
+	if (!records_were_followed(&sent) || sent.rest || !may_settle(settings))
+		return false;
+	if (behind_handshake)
+		add(&shard->handshakes, 1);
+	watch.flags = WATCH_FLIGHT | WATCH_FINISHED | WATCH_SETTLED;
+	watch.last = settings;
+	if (!settings) {
+		/* One ticket is as long as the other. */
+		watch.flags |= WATCH_TICKETS;
+		watch.last = bytes;
+	}
+	st->records = watch.all;
+	st->tls = TLS_OPENING;
+	return true;
+}

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "bpf/socket.h"
+#include "kernel/ring_buffer.h"
+#include "metrics/value.h"
+#include "probes/slow_requests.h"
+
+namespace tacho::probes {
+
+/// The slowest requests of all targets, as the programs write them into a ring buffer (bpf/socket_recorder.bpf.h).
+class Recorder {
+ public:
+  /// @param indices of targets
+  /// @param minute_ns of each so long the slowest are kept; an even number
+  Recorder(std::size_t indices, std::int64_t minute_ns);
+
+  /// Reads from the object's map `slow_records`; logs if that cannot be. It may not be moved from then on.
+  void open(const kernel::BpfObject& object);
+  /// Takes what has been written since the last call.
+  void take();
+  /// The index is given to another target.
+  void forget(std::uint32_t index);
+  /// From the beginning of a target.
+  static void start(socket_chains& chains);
+  /// Says from which duration on requests of this minute and of the next are written; the programs raise it between two
+  /// calls. Once a second.
+  void set_threshold(std::uint32_t index, std::int64_t now_ns, socket_chains& chains);
+
+  [[nodiscard]] std::vector<request_record> slowest(std::uint32_t index, std::int64_t now_ns);
+  /// Of tacho_request_duration_seconds: the slowest of the current and the last minute.
+  [[nodiscard]] std::vector<metrics::Exemplar> exemplars(std::uint32_t index, std::int64_t now_ns);
+
+ private:
+  void add(const request_record& record);
+
+  std::int64_t minute_ns_;
+  std::vector<SlowRequests> slowest_;          // by index
+  std::optional<kernel::RingBuffer> records_;  // none without anatomy
+};
+
+}  // namespace tacho::probes
