@@ -111,11 +111,4 @@ Type<E> choice(std::vector<std::pair<std::string_view, E>> values) {
   return type;
 }
 
-/// The same type under a name of its own in messages and documents.
-template <class T>
-Type<T> named(Type<T> type, std::string summary) {
-  type.summary = std::move(summary);
-  return type;
-}
-
 }  // namespace tacho::config

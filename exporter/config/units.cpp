@@ -23,11 +23,8 @@ constexpr std::array<Unit, 6> kTimes{{{"h", 3'600'000'000'000},
                                       {"ms", 1'000'000},
                                       {"us", 1'000},
                                       {"ns", 1}}};
-constexpr std::array<Unit, 5> kSizes{
-    {{"TiB", 1ULL << 40}, {"GiB", 1ULL << 30}, {"MiB", 1ULL << 20}, {"KiB", 1ULL << 10}, {"B", 1}}};
 
 constexpr std::string_view kTimeHint = "units are h, m, s, ms, us, ns, as in 10s or 1m30s";
-constexpr std::string_view kSizeHint = "units are B, KiB, MiB, GiB, TiB, as in 16MiB";
 
 struct Amount {
   std::uint64_t number = 0;
@@ -53,29 +50,29 @@ std::optional<Amount> cut_amount(std::string_view& rest) {
   return amount;
 }
 
-auto refuse(std::string_view text, std::string_view what, std::string_view hint) {
-  return fail(quote(text) + ' ' + std::string(what) + "; " + std::string(hint));
+auto refuse(std::string_view text, std::string_view what) {
+  return fail(quote(text) + ' ' + std::string(what) + "; " + std::string(kTimeHint));
 }
 
-/// Sum of the amounts in `text`, whose units come in the order of `units`; at most `limit`.
-Result<std::uint64_t> parse(std::string_view text, std::span<const Unit> units, std::uint64_t limit,
-                            std::string_view hint) {
+/// Sum of the amounts in `text` in ns, whose units come in the order of kTimes; at most `limit`.
+Result<std::uint64_t> parse(std::string_view text, std::uint64_t limit) {
+  std::span<const Unit> units = kTimes;
   std::uint64_t total = 0;
   std::string_view rest = text;
   do {
     const auto amount = cut_amount(rest);
     if (!amount) {
-      return refuse(text, "is not a whole number with a unit", hint);
+      return refuse(text, "is not a whole number with a unit");
     }
     if (amount->unit.empty()) {
-      return refuse(text, "has no unit", hint);
+      return refuse(text, "has no unit");
     }
     const auto unit = std::ranges::find(units, amount->unit, &Unit::name);
     if (unit == units.end()) {
-      return refuse(text, "has an unknown unit or one out of order", hint);
+      return refuse(text, "has an unknown unit or one out of order");
     }
     if (amount->number > (limit - total) / unit->factor) {
-      return refuse(text, "is too large", hint);
+      return refuse(text, "is too large");
     }
     total += amount->number * unit->factor;
     units = {unit + 1, units.end()};
@@ -87,7 +84,7 @@ Result<std::uint64_t> parse(std::string_view text, std::span<const Unit> units, 
 
 Result<Duration> parse_duration(std::string_view text) {
   constexpr auto kLimit = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  const auto nanoseconds = parse(text, kTimes, kLimit, kTimeHint);
+  const auto nanoseconds = parse(text, kLimit);
   if (!nanoseconds) {
     return std::unexpected(nanoseconds.error());
   }
@@ -105,10 +102,6 @@ std::string format_duration(Duration duration) {
     }
   }
   return out.empty() ? "0s" : out;
-}
-
-Result<std::uint64_t> parse_size(std::string_view text) {
-  return parse(text, kSizes, std::numeric_limits<std::uint64_t>::max(), kSizeHint);
 }
 
 }  // namespace tacho::config

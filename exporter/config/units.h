@@ -16,7 +16,4 @@ Result<Duration> parse_duration(std::string_view text);
 /// The shortest text that parse_duration reads back as the same; `duration` is not negative.
 std::string format_duration(Duration duration);
 
-/// A number of bytes: "4096B", "64KiB", "16MiB", "1GiB", "2TiB". Errors: no unit, unknown unit, more than 64 bits.
-Result<std::uint64_t> parse_size(std::string_view text);
-
 }  // namespace tacho::config

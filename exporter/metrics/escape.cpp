@@ -31,10 +31,6 @@ void append_text(std::string& out, std::string_view text, bool quotes) {
   append_escaped(out, valid_utf8(text, repaired), quotes);
 }
 
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
 }  // namespace
 
 std::string_view valid_utf8(std::string_view text, std::string& repaired) {
@@ -57,11 +53,6 @@ void append_label_value(std::string& out, std::string_view value) {
 
 void append_help(std::string& out, std::string_view help, bool quotes) {
   append_text(out, help, quotes);
-}
-
-bool is_label_name(std::string_view name) {
-  return !name.empty() && is_letter(name.front()) && !name.starts_with("__") &&
-         std::ranges::all_of(name, [](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
 }
 
 }  // namespace tacho::metrics

@@ -17,7 +17,4 @@ void append_valid_utf8(std::string& out, std::string_view text);
 /// Prometheus text `\"` is an error); bytes that are not UTF-8 as above.
 void append_help(std::string& out, std::string_view help, bool quotes);
 
-/// Whether both formats take `name` for a label: [a-zA-Z_][a-zA-Z0-9_]*, without the reserved leading "__".
-bool is_label_name(std::string_view name);
-
 }  // namespace tacho::metrics

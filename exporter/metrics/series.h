@@ -29,8 +29,8 @@ using Labels = std::vector<std::pair<std::string, std::string>>;
 class TargetSeries {
  public:
   /// `labels` come first on every line in the order given, then the family's own label, then `le`. Their names must be
-  /// valid (is_label_name), distinct, and differ from `le` and every family's own label; values may be anything.
-  /// `families` and `layout` must outlive this object.
+  /// valid (config::check_label_name), distinct, and differ from `le` and every family's own label; values may be
+  /// anything. `families` and `layout` must outlive this object.
   TargetSeries(std::span<const Family> families, std::span<const std::pair<std::string, std::string>> labels,
                const BucketLayout& layout);
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "metrics/gain.h"
+
 namespace tacho::scrape {
 namespace {
 
@@ -33,10 +35,6 @@ using Counter = std::optional<std::uint64_t> SaturationSample::*;
 /// Variance of one second that may be anything from 0 to 1.
 constexpr double kVarianceOfUnknown = 1.0 / 12;
 
-double gain(std::uint64_t from, std::uint64_t to) {
-  return to > from ? static_cast<double>(to - from) : 0;
-}
-
 /// A counter's mean rate and the variance of that mean.
 struct Mean {
   double value = 0;
@@ -51,10 +49,10 @@ std::optional<Mean> mean_of(const std::deque<SaturationSample>& samples, Counter
   }
   const auto at = [&](std::size_t i) { return (samples[i].*counter).value_or(0); };
   const auto elapsed = static_cast<double>(samples.back().time_ns - samples.front().time_ns);
-  Mean mean{.value = gain(at(0), at(samples.size() - 1)) / elapsed};
+  Mean mean{.value = static_cast<double>(metrics::gain(at(0), at(samples.size() - 1))) / elapsed};
   for (std::size_t i = 1; i < samples.size(); ++i) {
     const auto length = static_cast<double>(samples[i].time_ns - samples[i - 1].time_ns);
-    const double off = gain(at(i - 1), at(i)) / length - mean.value;
+    const double off = static_cast<double>(metrics::gain(at(i - 1), at(i))) / length - mean.value;
     mean.variance += off * off * (length / elapsed) * (length / elapsed);
   }
   return mean;

@@ -17,7 +17,7 @@
 namespace tacho::scrape {
 namespace {
 
-constexpr std::array<std::string_view, 3> kTargetMaps{"cgroup_targets", "process_targets"};
+constexpr std::array<std::string_view, 2> kTargetMaps{"cgroup_targets", "process_targets"};
 
 double seconds_since(std::int64_t start_ns) {
   return static_cast<double>(kernel_now_ns() - start_ns) * 1e-9;
@@ -268,7 +268,7 @@ void Scraper::write_self(std::string& out, metrics::Format format) {
     }
   };
   count_skipped();
-  std::vector<ObservedObject> objects{{&targets_object_, std::span(kTargetMaps).first(2), skipped_so_far_[0]}};
+  std::vector<ObservedObject> objects{{&targets_object_, kTargetMaps, skipped_so_far_[0]}};
   for (const auto& probe : probes_) {
     objects.push_back({&probe->object(), probe->bounded_maps(), skipped_so_far_[objects.size()]});
   }

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <ranges>
 
+#include "base/ascii.h"
+
 namespace tacho::scrape {
 namespace {
-
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
 
 bool contains(std::string_view text, std::string_view word) {
   return !std::ranges::search(text, word, {}, lower, lower).empty() || word.empty();

@@ -6,6 +6,12 @@
 
 namespace tacho::targets {
 
+/// The cgroup above one; that of the root is the root.
+inline std::string_view parent_of(std::string_view path) {
+  const auto slash = path.rfind('/');
+  return slash == 0 || slash == std::string_view::npos ? "/" : path.substr(0, slash);
+}
+
 /// What a cgroup's path says about who made it.
 struct CgroupIdentity {
   enum class Kind : std::uint8_t {

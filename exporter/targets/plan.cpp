@@ -129,7 +129,7 @@ bool TargetRules::needs_cgroup_tree() const {
 }
 
 bool TargetRules::excluded(const std::string& path) const {
-  for (std::string at = path;; at = parent_of(at)) {
+  for (std::string at = path;; at = std::string(parent_of(at))) {
     if (std::ranges::any_of(exclude_, [&at](const config::Glob& glob) { return names(glob, at); })) {
       return true;
     }
@@ -142,7 +142,7 @@ bool TargetRules::excluded(const std::string& path) const {
 void TargetRules::plan_cgroups(const World& world, std::vector<DesiredTarget>& targets, CgroupOwners& owners) const {
   // A path sorts before all paths below it, so that a parent's owner is known first.
   for (const auto& [path, id] : world.cgroups) {
-    std::size_t owner = path == "/" ? CgroupOwners::kNone : owners.of(parent_of(path));
+    std::size_t owner = path == "/" ? CgroupOwners::kNone : owners.of(std::string(parent_of(path)));
     const CgroupIdentity identity = identify(path);
     const ContainerName* const container = container_at(identity, path, world);
     for (std::size_t r = 0; r < rules_.size(); ++r) {

@@ -67,7 +67,6 @@ class TargetRules {
   [[nodiscard]] bool needs_executions() const;
   /// Whether some target leaves clients out.
   [[nodiscard]] bool excludes_clients() const;
-  [[nodiscard]] bool discovers() const { return discovers_; }
   /// Whether some target is tacho's own pod or cgroup; with `scope`, whether it is that one.
   [[nodiscard]] bool needs_self() const;
   [[nodiscard]] bool needs_self(config::SelfScope scope) const;

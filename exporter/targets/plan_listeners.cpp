@@ -119,7 +119,7 @@ void TargetRules::plan_listeners(const World& world, const Earlier& earlier, std
     if (owners.of(path) != CgroupOwners::kNone) {
       continue;
     }
-    for (std::string at = path; at != "/"; at = parent_of(at)) {
+    for (std::string at = path; at != "/"; at = std::string(parent_of(at))) {
       if (found.contains(at)) {
         members[at].insert(id);
         break;

@@ -25,11 +25,6 @@ struct TargetRules::CgroupOwners {
   }
 };
 
-inline std::string parent_of(const std::string& path) {
-  const auto slash = path.rfind('/');
-  return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
-}
-
 /// What is known of the container that a cgroup is; nullptr for cgroups inside one and all others.
 inline const ContainerName* container_at(const CgroupIdentity& identity, const std::string& path, const World& world) {
   if (identity.kind != CgroupIdentity::Kind::container || identity.path != path) {

@@ -11,11 +11,6 @@
 namespace tacho::targets {
 namespace {
 
-std::string_view parent_of(std::string_view path) {
-  const auto slash = path.rfind('/');
-  return slash == 0 || slash == std::string_view::npos ? "/" : path.substr(0, slash);
-}
-
 bool is_below(std::string_view path, std::string_view top) {
   return top == "/" || (path.starts_with(top) && path.size() > top.size() && path[top.size()] == '/');
 }

@@ -2,14 +2,9 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
+
 namespace tacho::web {
-namespace {
-
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-}  // namespace
 
 bool same_name(std::string_view left, std::string_view right) {
   return std::ranges::equal(left, right, {}, lower, lower);

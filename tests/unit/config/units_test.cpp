@@ -2,14 +2,12 @@
 
 #include <catch2/catch.hpp>
 #include <chrono>
-#include <limits>
 #include <string>
 
 using namespace std::chrono_literals;
 using tacho::config::Duration;
 using tacho::config::format_duration;
 using tacho::config::parse_duration;
-using tacho::config::parse_size;
 
 TEST_CASE("durations are read in every unit and as sums") {
   CHECK(parse_duration("10s").value() == 10s);
@@ -46,22 +44,4 @@ TEST_CASE("a formatted duration is read back as the same") {
   CHECK(format_duration(90s) == "1m30s");
   CHECK(format_duration(0s) == "0s");
   CHECK(format_duration(1500ms) == "1s500ms");
-}
-
-TEST_CASE("sizes are read in powers of 1024") {
-  CHECK(parse_size("0B").value() == 0);
-  CHECK(parse_size("4096B").value() == 4096);
-  CHECK(parse_size("64KiB").value() == 65536);
-  CHECK(parse_size("16MiB").value() == 16777216);
-  CHECK(parse_size("1GiB512MiB").value() == 1610612736);
-  CHECK(parse_size("2TiB").value() == 2199023255552);
-  CHECK(parse_size("18446744073709551615B").value() == std::numeric_limits<std::uint64_t>::max());
-}
-
-TEST_CASE("what is no size is refused") {
-  const std::string text = GENERATE("", "16", "16MB", "16 MiB", "-1B", "1.5GiB", "1B1KiB", "16777216TiB");
-  CAPTURE(text);
-  const auto parsed = parse_size(text);
-  REQUIRE_FALSE(parsed);
-  CHECK(parsed.error().message.starts_with("'" + text + "' "));
 }

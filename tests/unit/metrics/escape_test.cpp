@@ -49,16 +49,5 @@ TEST_CASE("help escapes quotes only where they may be escaped") {
   CHECK(help("\xff", true) == "\uFFFD");
 }
 
-TEST_CASE("label names") {
-  CHECK(is_label_name("target"));
-  CHECK(is_label_name("_a1"));
-  CHECK_FALSE(is_label_name(""));
-  CHECK_FALSE(is_label_name("1a"));
-  CHECK_FALSE(is_label_name("__name__"));
-  CHECK_FALSE(is_label_name("a-b"));
-  CHECK_FALSE(is_label_name("a:b"));
-  CHECK_FALSE(is_label_name("ü"));
-}
-
 }  // namespace
 }  // namespace tacho::metrics

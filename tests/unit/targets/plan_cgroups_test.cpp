@@ -109,22 +109,21 @@ TEST_CASE("a bad glob is an error that names the entry") {
 TEST_CASE("what a configuration needs to know of the machine") {
   const auto needs = [](const Config& config) {
     const auto rules = TargetRules::compile(config);
-    return std::string(rules->discovers() ? "d" : "-") + (rules->needs_listeners() ? "l" : "-") +
-           (rules->needs_executions() ? "x" : "-");
+    return std::string(rules->needs_listeners() ? "l" : "-") + (rules->needs_executions() ? "x" : "-");
   };
   Config nothing;
-  CHECK(needs(nothing) == "dl-");
+  CHECK(needs(nothing) == "l-");
   nothing.discovery.listeners = tacho::config::Listeners::never;
-  CHECK(needs(nothing) == "---");
+  CHECK(needs(nothing) == "--");
   Config cgroups;
   cgroups.targets = {cgroup_rule("web", "/a")};
-  CHECK(needs(cgroups) == "---");
+  CHECK(needs(cgroups) == "--");
   cgroups.discovery.listeners = tacho::config::Listeners::always;
-  CHECK(needs(cgroups) == "dl-");
+  CHECK(needs(cgroups) == "l-");
   Config port;
   port.targets = {process_rule("dns", std::nullopt, 53)};
-  CHECK(needs(port) == "-l-");
+  CHECK(needs(port) == "l-");
   Config exe;
   exe.targets = {process_rule("dns", "/usr/sbin/unbound", std::nullopt)};
-  CHECK(needs(exe) == "-lx");
+  CHECK(needs(exe) == "lx");
 }
