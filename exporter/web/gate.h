@@ -27,11 +27,11 @@ namespace tacho::web {
 
 /// What the gate bounds; the defaults are the server's.
 struct GateLimits {
-  std::size_t connections = 512;              ///< at a time
-  std::size_t handshakes = 320;               ///< of them, TLS handshakes under way
-  std::size_t source_handshakes = 256;        ///< the same from one source
+  std::size_t connections = 512;             ///< at a time
+  std::size_t handshakes = 320;              ///< of them, TLS handshakes under way
+  std::size_t source_handshakes = 256;       ///< the same from one source
   std::chrono::milliseconds handshaking{4};  ///< before others have their turn
-  std::size_t in_line = 64;                   ///< requests that wait for a thread, passwords that wait to be checked
+  std::size_t in_line = 64;                  ///< requests that wait for a thread, passwords that wait to be checked
   std::size_t held_bytes = std::size_t{40} << 20;                       ///< of pages that are still being sent
   std::chrono::milliseconds head_timeout = std::chrono::seconds(5);     ///< from accept until the request head is there
   std::chrono::milliseconds client_timeout = std::chrono::seconds(10);  ///< for which a client takes nothing
