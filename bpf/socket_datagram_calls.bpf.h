@@ -2,7 +2,7 @@
 /* Calls of datagram sockets: from a send to the first thing that comes back from there. */
 #pragma once
 
-#include "socket_datagram_peers.bpf.h"
+#include "socket_datagram_ring.bpf.h"
 #include "socket_peers.bpf.h"
 
 /* Calls to one peer that are under way. */

@@ -4,6 +4,7 @@
 
 #include "socket_datagram_calls.bpf.h"
 #include "socket_datagram_ring.bpf.h"
+#include "socket_roles.bpf.h"
 
 /*
  * A peer has sent something without having been called. Of a socket that is older than we are, one that has a

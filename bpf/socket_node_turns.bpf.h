@@ -2,6 +2,7 @@
 /* Requests of the node itself that a target leaves out: turns as all others are, without their times. */
 #pragma once
 
+#include "socket_calls.bpf.h"
 #include "socket_node.bpf.h"
 #include "socket_turns.bpf.h"
 

@@ -5,16 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
-#include <ostream>
 #include <utility>
 
 #include "base/descriptors.h"
-#include "base/utf8.h"
+#include "config/keys.h"
 #include "kernel/bpf_log.h"
 #include "kernel/features.h"
 #include "kernel/statistics.h"
 #include "load_config.h"
-#include "metrics/exposition.h"
 #include "probes/registry.h"
 #include "scrape/target_view.h"
 #include "targets/cgroup_tree.h"
@@ -238,35 +236,6 @@ targets::Time App::run(targets::Time now, Liveness::Task* task) {
   return std::min(next, next_sample_);
 }
 
-void App::warn_of_restart(const config::Config& config) const {
-  const auto differs = [this, &config](auto member) { return member(config) != member(config_); };
-  std::vector<std::string> keys;
-  if (differs([](const config::Config& c) { return c.limits.max_targets; })) {
-    keys.emplace_back("limits.max_targets");
-  }
-  if (differs([](const config::Config& c) { return c.limits.max_peers; })) {
-    keys.emplace_back("limits.max_peers");
-  }
-  if (differs([](const config::Config& c) { return c.peers; })) {
-    keys.emplace_back("peers");
-  }
-  if (differs([](const config::Config& c) { return c.run_statistics; })) {
-    keys.emplace_back("run_statistics");
-  }
-  if (differs([](const config::Config& c) { return c.probes.anatomy; })) {
-    keys.emplace_back("probes.anatomy");
-  }
-  for (const probes::Entry& entry : probes::registry()) {
-    if (differs([&entry](const config::Config& c) { return entry.settings(c).enabled; }) ||
-        differs([&entry](const config::Config& c) { return entry.settings(c).attach; })) {
-      keys.push_back("probes." + std::string(entry.name));
-    }
-  }
-  if (!keys.empty()) {
-    spdlog::warn("changes take effect only after a restart: {}", join(keys));
-  }
-}
-
 Result<void> App::reload() {
   service_manager_.reloading();
   auto done = read_again();
@@ -299,7 +268,10 @@ Result<void> App::read_again() {
     }
     fresh = std::move(loaded.config);
   }
-  warn_of_restart(fresh);
+  // From here on `fresh` is what runs, once it is applied: so nothing else can take what waits for a start from it.
+  if (const auto held = config::hold_back(config_, fresh); !held.empty()) {
+    spdlog::warn("changes take effect only after a restart: {}", join(held));
+  }
   if (auto done = discovery_->reconfigure(fresh); !done) {
     scraper_->set_reload_state({false, scraper_->reload_state().success_time});
     return done;
@@ -336,48 +308,6 @@ std::string App::blindness() const {
 
 std::vector<std::string> App::absent() {
   return discovery_->absent();
-}
-
-void App::describe(std::ostream& out) {
-  out << "hooks:\n";
-  for (const kernel::BpfObject* object : scraper_->objects()) {
-    for (const kernel::HookState& hook : object->hooks()) {
-      out << "  " << object->name() << "." << hook.hook << ": " << hook.method;
-      out << (hook.error.empty() ? "" : "  (" + hook.error + ")") << "\n";
-    }
-  }
-  out << "programs, as the verifier of this kernel has worked through them:\n";
-  for (const kernel::BpfObject* object : scraper_->objects()) {
-    for (const kernel::ProgramStatistics& program : kernel::program_statistics(*object)) {
-      out << "  " << program.program << ": ";
-      out << program.verified << " instructions\n";
-    }
-  }
-  for (const std::string& failed : failed_probes_) {
-    out << "  " << failed << ": cannot be loaded, left out\n";
-  }
-  const auto targets = scraper_->summaries();
-  out << "targets: " << targets.size() << "\n";
-  for (const scrape::TargetSummary& target : targets) {
-    out << "  " << printable(target.name);
-    for (const auto& [name, value] : target.labels) {
-      if (name != "target") {
-        out << " " << name << "=" << printable(value);
-      }
-    }
-    out << "  (" << target.cgroups << " cgroups, " << target.processes << " processes)\n";
-  }
-  for (const std::string& name : absent()) {
-    out << "  " << name << "  (matches nothing yet)\n";
-  }
-  const std::string exposition = scraper_->scrape(metrics::Format::prometheus_text);
-  std::size_t series = 0;
-  for (std::size_t at = 0; at < exposition.size(); at = exposition.find('\n', at) + 1) {
-    if (exposition[at] != '#') {
-      ++series;
-    }
-  }
-  out << "series: " << series << ", " << exposition.size() << " bytes\n";
 }
 
 }  // namespace tacho

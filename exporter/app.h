@@ -56,11 +56,10 @@ class App {
   App(const Cli& cli, const config::Config& config);
   Result<void> load_probes(bool attach, std::vector<std::unique_ptr<probes::Probe>>& probes);
   Result<void> read_again();
-  void warn_of_restart(const config::Config& config) const;
 
   ServiceManager service_manager_ = ServiceManager::from_environment();
   Cli cli_;
-  config::Config config_;
+  config::Config config_;  // what runs
   UniqueFd run_statistics_;
   std::mutex mutex_;
   targets::TargetTable table_;

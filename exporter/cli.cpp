@@ -12,6 +12,7 @@
 
 #include "base/utf8.h"
 #include "base/version.h"
+#include "boundary/question.h"
 #include "config/diagnostic.h"
 #include "config/suggest.h"
 
@@ -79,9 +80,7 @@ void add_client_options(CLI::App& top, TopOptions& options) {
 
 void add_top_options(CLI::App& top, TopOptions& options) {
   add_client_options(top, options);
-  top.add_option("--sort", options.sort, "name, rate, p50, p99, queue, idle or conditions")
-      ->type_name("COLUMN")
-      ->capture_default_str();
+  top.add_option("--sort", options.sort, boundary::sort_key_names())->type_name("COLUMN")->capture_default_str();
   top.add_option("--filter", options.filter, "Only targets with these words in name, labels or cgroup")
       ->type_name("WORDS");
   top.add_flag("--once", options.once, "Print the table and end");

@@ -191,7 +191,7 @@ void check_config(Config& config, const Node& node, const Context& context) {
     context.problems.warning(place_of(node, "discovery"), "nothing will be watched: no targets, and discovery is off",
                              "add targets, or set discovery.listeners to auto");
   }
-  if (!config.probes.socket.enabled && !config.probes.poll.enabled) {
+  if (std::ranges::none_of(kProbes, [&config](const NamedProbe& p) { return (config.probes.*(p.settings)).enabled; })) {
     context.problems.warning(place_of(node, "probes"), "nothing will be observed: all probes are disabled",
                              "enable one");
   }

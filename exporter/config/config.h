@@ -1,10 +1,12 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tacho::config {
@@ -91,6 +93,8 @@ enum class Attach : std::uint8_t { automatic, tracepoint, fentry, kprobe, raw_tr
 struct ProbeSwitch {
   bool enabled = true;
   Attach attach = Attach::automatic;
+
+  bool operator==(const ProbeSwitch&) const = default;
 };
 
 /// What the time of requests went to; told by the probes `socket` and `sched` together.
@@ -108,6 +112,16 @@ struct Probes {
   ProbeSwitch sched;
   AnatomySwitch anatomy;
 };
+
+/// A probe by the key below `probes` that switches it.
+struct NamedProbe {
+  std::string_view name;
+  ProbeSwitch Probes::* settings;
+};
+
+/// All of them: who goes over the probes goes over these. unit_probes compares them with the registry.
+inline constexpr std::array<NamedProbe, 3> kProbes{
+    {{"socket", &Probes::socket}, {"poll", &Probes::poll}, {"sched", &Probes::sched}}};
 
 /// What protobuf carries of a histogram; the text formats have no other form than the classic one.
 enum class HistogramForm : std::uint8_t { classic, native, both };

@@ -40,12 +40,13 @@ void comment(std::string& out, std::size_t depth, std::size_t hang, std::string_
   out += line;
 }
 
-/// "doc (summary)."; sections need no summary.
+/// "doc (summary)."; sections need no summary. Behind it, when a change takes effect.
 std::string explain(const KeyInfo& key) {
+  const std::string effect(key.effect());
   if (!key.keys.empty()) {
-    return key.doc;
+    return key.doc + effect;
   }
-  return key.doc.substr(0, key.doc.size() - 1) + " (" + key.summary + ").";
+  return key.doc.substr(0, key.doc.size() - 1) + " (" + key.summary + ")." + effect;
 }
 
 /// The keys of a list's items as comments.

@@ -227,13 +227,13 @@ Type<AnatomySwitch> anatomy() {
 
 Type<Probes> probes() {
   return section<Probes>({
-      key("socket", &Probes::socket, probe("sends, receives, requests and connections"),
-          "Socket operations, requests and connections."),
-      key("poll", &Probes::poll, probe("epoll, poll and select"),
-          "Time spent waiting for work in epoll, poll and select."),
-      key("sched", &Probes::sched, probe("what threads do"),
-          "Time that threads run, wait for a CPU, sleep or are blocked; quotas and limits of CPUs."),
-      key("anatomy", &Probes::anatomy, anatomy(), "What the time of requests went to."),
+      restart_key("socket", &Probes::socket, probe("sends, receives, requests and connections"),
+                  "Socket operations, requests and connections."),
+      restart_key("poll", &Probes::poll, probe("epoll, poll and select"),
+                  "Time spent waiting for work in epoll, poll and select."),
+      restart_key("sched", &Probes::sched, probe("what threads do"),
+                  "Time that threads run, wait for a CPU, sleep or are blocked; quotas and limits of CPUs."),
+      restart_key("anatomy", &Probes::anatomy, anatomy(), "What the time of requests went to."),
   });
 }
 
@@ -295,10 +295,10 @@ Type<PeerName> peer() {
 
 Type<Limits> limits() {
   return section<Limits>({
-      key("max_targets", &Limits::max_targets, integer(1U, 10'000U, "a number"),
-          "Targets watched at the same time; the rest is summed up in the target `other` and counted."),
-      key("max_peers", &Limits::max_peers, integer(1U, 1024U, "a number"),
-          "Dependencies told apart per target; the rest is summed up in the peer `other`."),
+      restart_key("max_targets", &Limits::max_targets, integer(1U, 10'000U, "a number"),
+                  "Targets watched at the same time; the rest is summed up in the target `other` and counted."),
+      restart_key("max_peers", &Limits::max_peers, integer(1U, 1024U, "a number"),
+                  "Dependencies told apart per target; the rest is summed up in the peer `other`."),
   });
 }
 
@@ -321,16 +321,23 @@ const Type<Config>& config_type() {
           key("histograms", &Config::histograms, histograms(), "The shape of all histograms."),
           key("metrics", &Config::metrics, metrics(), "What is exposed."),
           key("limits", &Config::limits, limits(), "Bounds on the number of series."),
-          key("peers", &Config::peers, list(peer(), "a list of peers"),
+          restart_key(
+              "peers", &Config::peers, list(peer(), "a list of peers"),
               "Names for the networks that targets call; all addresses of one name count as one dependency a port. "
               "Where "
               "networks overlap, the longest prefix wins.")
               .example(std::string(kPeersExample)),
-          key("run_statistics", &Config::run_statistics, boolean(),
-              "Whether the kernel measures the run time of tacho's own programs, at some 20 ns per event."),
+          restart_key("run_statistics", &Config::run_statistics, boolean(),
+                      "Whether the kernel measures the run time of tacho's own programs, at some 20 ns per event."),
       },
       check_config);
   return type;
+}
+
+std::vector<std::string> hold_back(const Config& running, Config& fresh) {
+  std::vector<std::string> held;
+  config_type().hold(running, fresh, "", held);
+  return held;
 }
 
 }  // namespace tacho::config

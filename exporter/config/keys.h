@@ -1,5 +1,9 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
+#include "config/config.h"
 #include "config/type.h"
 
 namespace tacho::config {
@@ -8,5 +12,10 @@ namespace tacho::config {
 /// suggestions, the JSON schema and config/tacho.yaml derive from it; a new key is a member in config.h and an entry
 /// here.
 const Type<Config>& config_type();
+
+/// Puts back in `fresh`, which was read while the program runs with `running`, all that takes effect at a start only:
+/// so it is what the program runs with once the rest is applied. @return the dotted names of the keys that were put
+/// back
+std::vector<std::string> hold_back(const Config& running, Config& fresh);
 
 }  // namespace tacho::config

@@ -108,7 +108,7 @@ Json section_schema(const std::vector<KeyInfo>& infos) {
   Json schema = {{"type", "object"}, {"additionalProperties", false}, {"properties", Json::object()}};
   for (const KeyInfo& info : infos) {
     Json property = info.schema;
-    property["description"] = info.doc;
+    property["description"] = info.doc + std::string(info.effect());
     if (!info.default_value.is_null()) {
       property["default"] = info.default_value;
     }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -21,11 +22,15 @@ struct KeyInfo {
   std::string doc;      ///< sentences, with a full stop
   std::string summary;  ///< of its type: "a duration from 2s to 1h"
   bool required = false;
+  bool restart = false;       ///< takes effect when the program starts, not when the file is read again
   Json schema;                ///< of its value
   Json default_value;         ///< null: none
   std::vector<KeyInfo> keys;  ///< below it, or below each of its list's items
   bool is_list = false;
   std::string example;  ///< YAML below the key, for what a default cannot show
+
+  /// What ends its documents: when a change of it takes effect, if that is not at once.
+  [[nodiscard]] std::string_view effect() const { return restart ? " Takes effect at the next start." : ""; }
 };
 
 /// What a reader knows besides its node: where to report, the dotted path of the key it reads, all keys there are.
@@ -41,6 +46,12 @@ struct Context {
   [[nodiscard]] Context below(std::string_view step) const;
 };
 
+/// For a value that the program runs with and one that was read since: puts back what takes effect at a start only, and
+/// appends the dotted names of the keys that differ in it. `path` is that of the value, with a dot behind it if there
+/// is any.
+template <class T>
+using Hold = std::function<void(const T& running, T& fresh, const std::string& path, std::vector<std::string>& held)>;
+
 /// How values of T are written in a file: everything that is said about them derives from this.
 template <class T>
 struct Type {
@@ -49,6 +60,7 @@ struct Type {
   std::function<void(const Node&, T&, const Context&)>
       read;  ///< reports what is wrong and then leaves the value as it is
   std::function<Json(const T&)> show;
+  Hold<T> hold;               ///< of a section; empty: nothing in it waits for a start
   std::vector<KeyInfo> keys;  ///< of a section
   bool is_list = false;
 };
@@ -58,6 +70,7 @@ template <class Owner>
 struct Key {
   KeyInfo info;
   std::function<void(const Node&, Owner&, const Context&)> read;
+  Hold<Owner> hold = {};  ///< empty: nothing in it waits for a start
 
   Key required() && {
     info.required = true;
@@ -90,6 +103,21 @@ T& ensure(std::optional<T>& value) {
   return value ? *value : value.emplace();
 }
 
+/// What holds back the keys below a key; empty if none of them waits for a start, or if there may be no or many of
+/// them.
+template <class Owner, class Member, class T>
+Hold<Owner> hold_below(std::string_view name, Member Owner::* member, const Type<T>& type) {
+  if constexpr (std::is_same_v<Member, T>) {
+    if (type.hold) {
+      return [member, hold = type.hold, name = std::string(name)](
+                 const Owner& running, Owner& fresh, const std::string& path, std::vector<std::string>& held) {
+        hold(running.*member, fresh.*member, path + name + '.', held);
+      };
+    }
+  }
+  return {};
+}
+
 /// Calls `read(i)` for every key of the mapping that `infos` knows, once; reports all that a section may not contain or
 /// must contain and does not.
 void read_section(const Node& node, const std::vector<KeyInfo>& infos, const Context& context,
@@ -98,7 +126,8 @@ Json section_schema(const std::vector<KeyInfo>& infos);
 
 }  // namespace detail
 
-/// A key whose value goes to `member`, of type T or optional<T>; its default is what Owner starts with.
+/// A key whose value goes to `member`, of type T or optional<T>; its default is what Owner starts with. It takes effect
+/// when the file is read again.
 template <class Owner, class Member, class T>
 Key<Owner> key(std::string_view name, Member Owner::* member, const Type<T>& type, std::string_view doc) {
   const Owner defaults{};
@@ -110,9 +139,26 @@ Key<Owner> key(std::string_view name, Member Owner::* member, const Type<T>& typ
                    .keys = type.keys,
                    .is_list = type.is_list,
                    .example = {}},
-          .read = [member, read = type.read](const Node& node, Owner& owner, const Context& context) {
-            read(node, detail::ensure(owner.*member), context);
-          }};
+          .read = [member, read = type.read](
+                      const Node& node, Owner& owner,
+                      const Context& context) { read(node, detail::ensure(owner.*member), context); },
+          .hold = detail::hold_below(name, member, type)};
+}
+
+/// A key that takes effect when the program starts: what a reload reads of it is put back to what runs (see
+/// hold_back()).
+template <class Owner, class Member, class T>
+Key<Owner> restart_key(std::string_view name, Member Owner::* member, const Type<T>& type, std::string_view doc) {
+  Key<Owner> made = key(name, member, type, doc);
+  made.info.restart = true;
+  made.hold = [member, name = std::string(name)](const Owner& running, Owner& fresh, const std::string& path,
+                                                 std::vector<std::string>& held) {
+    if (!(running.*member == fresh.*member)) {
+      held.push_back(path + name);
+      fresh.*member = running.*member;
+    }
+  };
+  return made;
 }
 
 template <class T>
@@ -155,6 +201,20 @@ Type<T> section(std::vector<Key<T>> keys, std::function<void(T&, const Node&, co
   }
   type.schema = detail::section_schema(type.keys);
   type.show = [](const T&) { return Json(); };  // its keys show their own
+  std::vector<Hold<T>> holds;
+  for (const auto& key : keys) {
+    if (key.hold) {
+      holds.push_back(key.hold);
+    }
+  }
+  if (!holds.empty()) {
+    type.hold = [holds = std::move(holds)](const T& running, T& fresh, const std::string& path,
+                                           std::vector<std::string>& held) {
+      for (const Hold<T>& hold : holds) {
+        hold(running, fresh, path, held);
+      }
+    };
+  }
   type.read = [keys = std::move(keys), infos = type.keys, finish = std::move(finish)](const Node& node, T& out,
                                                                                       const Context& context) {
     if (node.kind != Node::Kind::mapping) {

@@ -63,6 +63,17 @@ std::vector<std::string_view> AttachPlan::programs() const {
   return all;
 }
 
+std::vector<std::string_view> AttachPlan::all_programs() const {
+  std::vector<std::string_view> all;
+  for (const Choice& choice : choices_) {
+    for (const Alternative& alternative : choice.hook->alternatives) {
+      all.insert(all.end(), alternative.programs.begin(), alternative.programs.end());
+      all.insert(all.end(), alternative.optional.begin(), alternative.optional.end());
+    }
+  }
+  return all;
+}
+
 bool AttachPlan::reject(std::string_view program, const std::string& why) {
   for (Choice& choice : choices_) {
     const Alternative* current = choice.current();

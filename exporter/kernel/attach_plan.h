@@ -39,6 +39,8 @@ class AttachPlan {
   [[nodiscard]] bool uses(std::string_view program) const;
   /// The programs in use, hook by hook, in the order in which to attach them.
   [[nodiscard]] std::vector<std::string_view> programs() const;
+  /// The programs of all alternatives, also of those that are out of the question.
+  [[nodiscard]] std::vector<std::string_view> all_programs() const;
   /// The program failed: leaves it out if it is optional, else takes the next alternative of its hook.
   /// @return whether it was only left out
   bool reject(std::string_view program, const std::string& why);

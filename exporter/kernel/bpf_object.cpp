@@ -26,6 +26,17 @@ bpf_program* find_program(const bpf_object* object, std::string_view name) {
   return bpf_object__find_program_by_name(object, std::string(name).c_str());
 }
 
+/// Programs that a plan may come to use and the object does not have, as text; empty if it has them all.
+std::string unknown_programs(const bpf_object* object, const AttachPlan& plan) {
+  std::string unknown;
+  for (const std::string_view name : plan.all_programs()) {
+    if (find_program(object, name) == nullptr) {
+      unknown += (unknown.empty() ? "" : ", ") + std::string(name);
+    }
+  }
+  return unknown;
+}
+
 /// Trampolines only keep a program on its CPU; kprobes and, on most kernels, tracepoints also keep others off it.
 bool is_preemptible(const bpf_program* program) {
   const std::string_view section = program != nullptr ? bpf_program__section_name(program) : "";
@@ -186,6 +197,10 @@ BpfObject::Try BpfObject::try_load(AttachPlan& plan, const LoadOptions& options,
     error = Error::from_errno("cannot open BPF object " + object_name, errno);
     return Try::failed;
   }
+  if (const auto unknown = unknown_programs(object_.get(), plan); !unknown.empty()) {
+    error = {"BPF object " + object_name + " has no program " + unknown, ENOENT};
+    return Try::failed;
+  }
   // What takes the place of a rejected program may have to be rejected, too.
   while (reject_absent(object_.get(), plan, options.btf_path)) {
   }
@@ -252,7 +267,7 @@ Result<void> BpfObject::attach(const bpf_program* program) {
 bool BpfObject::try_attach(AttachPlan& plan) {
   for (const std::string_view name : plan.programs()) {
     const bpf_program* program = find_program(object_.get(), name);
-    if (program == nullptr || is_run_at_will(program)) {
+    if (is_run_at_will(program)) {
       continue;
     }
     if (auto done = attach(program); !done && !plan.reject(name, done.error().message)) {

@@ -1,7 +1,6 @@
 #include "probes/peers.h"
 
 #include <arpa/inet.h>
-#include <bpf/bpf.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +8,7 @@
 #include <string_view>
 
 #include "config/network.h"
+#include "kernel/map.h"
 
 namespace tacho::probes {
 namespace {
@@ -38,7 +38,11 @@ Result<void> PeerNames::set_up(kernel::ObjectSetup& setup) const {
   return setup.set_max_entries("peer_networks", static_cast<std::uint32_t>(std::max<std::size_t>(networks, 1)));
 }
 
-Result<void> PeerNames::publish(int map) const {
+Result<void> PeerNames::publish(const kernel::BpfObject& object) const {
+  const auto map = kernel::Map<peer_network, std::uint32_t>::open(object, "peer_networks");
+  if (!map) {
+    return std::unexpected(map.error());
+  }
   for (std::uint32_t index = 0; index < peers_.size(); ++index) {
     for (const std::string& text : peers_[index].networks) {
       const auto network = config::parse_network(text);
@@ -47,8 +51,8 @@ Result<void> PeerNames::publish(int map) const {
       }
       peer_network key{.prefix_bits = network->prefix_bits, .address = {}};
       std::ranges::copy(network->address, std::begin(key.address));
-      if (bpf_map_update_elem(map, &key, &index, BPF_ANY) != 0) {
-        return fail_errno("cannot name the network " + text);
+      if (auto named = map->put(key, index); !named) {
+        return std::unexpected(named.error().within("cannot name the network " + text));
       }
     }
   }

@@ -20,7 +20,7 @@ class PeerNames {
   /// Before loading: makes room in map `peer_networks`.
   Result<void> set_up(kernel::ObjectSetup& setup) const;
   /// After loading, before any program is attached to a socket that matters: fills map `peer_networks`.
-  [[nodiscard]] Result<void> publish(int map) const;
+  [[nodiscard]] Result<void> publish(const kernel::BpfObject& object) const;
 
   /// "10.0.0.7:5432", "[2001:db8::1]:443", "database:5432", "unix:/run/db.sock", "unix:@abstract"; "other" for what is
   /// not known.

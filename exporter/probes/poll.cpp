@@ -148,6 +148,11 @@ class PollProbe final : public Probe {
 
 }  // namespace
 
+std::vector<kernel::Variant> poll_variants() {
+  return {{"task_storage", kernel::source_of("poll", poll_bpf__elf_bytes), kHooks},
+          {"hash", kernel::source_of("poll", poll_basic_bpf__elf_bytes), kBasicHooks}};
+}
+
 Result<std::unique_ptr<Probe>> load_poll_probe(const config::Config& config, const Environment& environment) {
   if (auto tracefs = kernel::ensure_tracefs(); !tracefs) {
     spdlog::warn(
@@ -156,11 +161,10 @@ Result<std::unique_ptr<Probe>> load_poll_probe(const config::Config& config, con
         "start takes --volume /sys/kernel/tracing:/sys/kernel/tracing:ro",
         tracefs.error().message);
   }
-  const std::array variants{kernel::Variant{"task_storage", kernel::source_of("poll", poll_bpf__elf_bytes), kHooks},
-                            kernel::Variant{"hash", kernel::source_of("poll", poll_basic_bpf__elf_bytes), kBasicHooks}};
-  auto object = load_object(variants, config.probes.poll, environment, [&environment](kernel::ObjectSetup& setup) {
-    return set_up_blocks(setup, "poll_blocks", sizeof(poll_shard), environment);
-  });
+  auto object =
+      load_object(poll_variants(), config.probes.poll, environment, [&environment](kernel::ObjectSetup& setup) {
+        return set_up_blocks(setup, "poll_blocks", sizeof(poll_shard), environment);
+      });
   if (!object) {
     return std::unexpected(object.error());
   }

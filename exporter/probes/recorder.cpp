@@ -3,8 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include <utility>
 
 #include "probes/bracket.h"
 
@@ -13,25 +12,25 @@ namespace tacho::probes {
 Recorder::Recorder(std::size_t indices, std::int64_t minute_ns)
     : minute_ns_(minute_ns), slowest_(indices, SlowRequests(minute_ns)) {}
 
-void Recorder::open(int ring) {
-  records_.reset(ring_buffer__new(ring, take_record, this, nullptr));
-  if (!records_) {
-    spdlog::error("the slowest requests are not recorded: {}", std::strerror(errno));
+void Recorder::open(const kernel::BpfObject& object) {
+  auto ring = kernel::RingBuffer::open<request_record>(object, "slow_records",
+                                                       [this](const request_record& record) { add(record); });
+  if (ring) {
+    records_ = std::move(*ring);
+  } else {
+    spdlog::error("the slowest requests are not recorded: {}", ring.error().message);
   }
 }
 
-int Recorder::take_record(void* recorder, void* data, std::size_t size) {
-  const auto* const record = static_cast<const request_record*>(data);
-  auto& slowest = static_cast<Recorder*>(recorder)->slowest_;
-  if (size >= sizeof(*record) && record->target < slowest.size()) {
-    slowest[record->target].add(*record);
+void Recorder::add(const request_record& record) {
+  if (record.target < slowest_.size()) {
+    slowest_[record.target].add(record);
   }
-  return 0;
 }
 
 void Recorder::take() {
   if (records_) {
-    ring_buffer__consume(records_.get());
+    records_->consume();
   }
 }
 

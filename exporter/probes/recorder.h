@@ -1,13 +1,12 @@
 #pragma once
 
-#include <bpf/libbpf.h>
-
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <vector>
 
 #include "bpf/socket.h"
+#include "kernel/ring_buffer.h"
 #include "metrics/value.h"
 #include "probes/slow_requests.h"
 
@@ -20,8 +19,8 @@ class Recorder {
   /// @param minute_ns of each so long the slowest are kept; an even number
   Recorder(std::size_t indices, std::int64_t minute_ns);
 
-  /// Reads from this map, `slow_records`; logs if that cannot be.
-  void open(int ring);
+  /// Reads from the object's map `slow_records`; logs if that cannot be. It may not be moved from then on.
+  void open(const kernel::BpfObject& object);
   /// Takes what has been written since the last call.
   void take();
   /// The index is given to another target.
@@ -37,14 +36,11 @@ class Recorder {
   [[nodiscard]] std::vector<metrics::Exemplar> exemplars(std::uint32_t index, std::int64_t now_ns);
 
  private:
-  struct RingDeleter {
-    void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
-  };
-  static int take_record(void* recorder, void* data, std::size_t size);
+  void add(const request_record& record);
 
   std::int64_t minute_ns_;
-  std::vector<SlowRequests> slowest_;                  // by index
-  std::unique_ptr<ring_buffer, RingDeleter> records_;  // none without anatomy
+  std::vector<SlowRequests> slowest_;          // by index
+  std::optional<kernel::RingBuffer> records_;  // none without anatomy
 };
 
 }  // namespace tacho::probes

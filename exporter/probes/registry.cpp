@@ -14,13 +14,14 @@ namespace {
 
 constexpr std::array kRegistry{
     Entry{"socket", "Sockets and requests (probe `socket`)", socket_families,
-          [](const config::Config& c) -> const config::ProbeSwitch& { return c.probes.socket; }, load_socket_probe,
-          Entry::Threads::read},
+          [](const config::Config& c) -> const config::ProbeSwitch& { return c.probes.socket; }, socket_variants,
+          load_socket_probe, Entry::Threads::read},
     Entry{"poll", "Polling (probe `poll`)", poll_families,
-          [](const config::Config& c) -> const config::ProbeSwitch& { return c.probes.poll; }, load_poll_probe},
+          [](const config::Config& c) -> const config::ProbeSwitch& { return c.probes.poll; }, poll_variants,
+          load_poll_probe},
     Entry{"sched", "Threads and CPUs (probe `sched`)", sched_families,
-          [](const config::Config& c) -> const config::ProbeSwitch& { return c.probes.sched; }, load_sched_probe,
-          Entry::Threads::kept},
+          [](const config::Config& c) -> const config::ProbeSwitch& { return c.probes.sched; }, sched_variants,
+          load_sched_probe, Entry::Threads::kept},
 };
 
 }  // namespace

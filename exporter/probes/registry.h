@@ -4,8 +4,10 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
+#include "kernel/variants.h"
 #include "metrics/family.h"
 #include "probes/probe.h"
 
@@ -18,6 +20,7 @@ struct Entry {
   std::string_view title;  ///< of its section in METRICS.md
   std::span<const metrics::Family> (*families)();
   const config::ProbeSwitch& (*settings)(const config::Config&);
+  std::vector<kernel::Variant> (*variants)();
   Result<std::unique_ptr<Probe>> (*load)(const config::Config&, const Environment&);
   /// Whether its object is Environment::threads for others, or it is such another one.
   enum class Threads : std::uint8_t { unused, kept, read } threads = Threads::unused;

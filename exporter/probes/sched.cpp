@@ -147,12 +147,16 @@ bool has_safe_task_storage(const std::string& btf_path) {
 
 }  // namespace
 
+std::vector<kernel::Variant> sched_variants() {
+  return {{"task_storage", kernel::source_of("sched", sched_bpf__elf_bytes), kHooks},
+          {"hash", kernel::source_of("sched", sched_basic_bpf__elf_bytes), kBasicHooks}};
+}
+
 Result<std::unique_ptr<Probe>> load_sched_probe(const config::Config& config, const Environment& environment) {
-  std::vector<kernel::Variant> variants;
-  if (has_safe_task_storage(environment.btf_path)) {
-    variants.push_back({"task_storage", kernel::source_of("sched", sched_bpf__elf_bytes), kHooks});
+  auto variants = sched_variants();
+  if (!has_safe_task_storage(environment.btf_path)) {
+    variants.erase(variants.begin());
   }
-  variants.push_back({"hash", kernel::source_of("sched", sched_basic_bpf__elf_bytes), kBasicHooks});
   const auto online = static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   auto object =
       load_object(variants, config.probes.sched, environment, [&](kernel::ObjectSetup& setup) -> Result<void> {

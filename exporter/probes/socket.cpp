@@ -1,35 +1,28 @@
 #include "probes/socket.h"
 
-#include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <bpf/socket.skel.h>
 #include <bpf/socket_basic.skel.h>
 #include <spdlog/spdlog.h>
-#include <sys/utsname.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
-#include <ctime>
 #include <future>
-#include <set>
-#include <sstream>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "kernel/iterator.h"
 #include "kernel/kernel_types.h"
-#include "kernel/map_keys.h"
 #include "metrics/buckets.h"
 #include "probes/bracket.h"
+#include "probes/dependencies.h"
 #include "probes/histogram_decode.h"
 #include "probes/load.h"
 #include "probes/peers.h"
 #include "probes/recorder.h"
 #include "probes/socket_decode.h"
 #include "probes/socket_hooks.h"
+#include "probes/socket_setup.h"
 #include "probes/target_blocks.h"
 
 namespace tacho::probes {
@@ -50,19 +43,18 @@ constexpr std::array<std::string_view, 3> kBoundedMaps{"listening_ports", "depen
 
 class SocketProbe final : public Probe {
  public:
-  SocketProbe(std::unique_ptr<kernel::BpfObject> object, kernel::MappedArray chains, const Environment& environment,
-              PeerNames names, config::AnatomySwitch anatomy)
+  SocketProbe(std::unique_ptr<kernel::BpfObject> object, kernel::MappedArray chains, Dependencies dependencies,
+              const Environment& environment, config::AnatomySwitch anatomy)
       : object_(std::move(object)),
         anatomy_(anatomy),
-        names_(std::move(names)),
         chains_(std::move(chains)),
         blocks_("socket", object_->map("socket_blocks"), sizeof(socket_shard), environment.shards.shards()),
-        dependencies_("dependency", object_->map("dependency_blocks"), sizeof(dependency), environment.max_peers + 1),
+        dependencies_(std::move(dependencies)),
         intervals_ns_(environment.indices),
         slow_(environment.indices),
         recorder_(environment.indices, anatomy.minute.count()) {
     if (anatomy_.enabled) {
-      recorder_.open(object_->map("slow_records"));
+      recorder_.open(*object_);
     }
   }
 
@@ -88,7 +80,6 @@ class SocketProbe final : public Probe {
   void remove_target(std::uint32_t index) override {
     blocks_.remove(index);
     dependencies_.remove(index);
-    gone_.insert(index);
   }
 
   Result<void> flush() override {
@@ -97,7 +88,7 @@ class SocketProbe final : public Probe {
     if (!std::exchange(ports_listed_, true)) {
       std::ignore = list_ports();  // adopt() tells what fails
     }
-    forget_peers();
+    dependencies_.forget_removed();
     auto calls = std::async(std::launch::async, [this] { return dependencies_.flush(); });
     auto done = blocks_.flush();
     auto others = calls.get();
@@ -182,7 +173,7 @@ class SocketProbe final : public Probe {
       __atomic_store_n(&chains_.at<socket_chains>(index).slow_ns, activity.anatomy->slow_ns, __ATOMIC_RELAXED);
       recorder_.set_threshold(index, now_ns, chains_.at<socket_chains>(index));
     }
-    for_each_dependency(index, [&](std::uint32_t slot, const dependency& entry) {
+    dependencies_.for_each(index, asked(index), [&](std::uint32_t slot, const dependency& entry) {
       metrics::Histogram duration;
       add_histogram(duration, entry.duration);
       const std::uint64_t calls = metrics::total(duration);
@@ -207,7 +198,7 @@ class SocketProbe final : public Probe {
     summary.queue = s.queue;
     summary.in_flight = in_flight(s);
     summary.server_connections = active_connections(s, TACHO_ROLE_SERVER);
-    for (DependencySnapshot& dependency : calls(index)) {
+    for (DependencySnapshot& dependency : dependencies_.calls(index, asked(index))) {
       summary.dependencies.push_back({dependency.slot, std::move(dependency.peer), dependency.duration});
     }
   }
@@ -215,10 +206,7 @@ class SocketProbe final : public Probe {
   std::vector<SlowRequest> slowest(std::uint32_t index, std::int64_t now_ns) override {
     std::vector<SlowRequest> list;
     for (const request_record& record : recorder_.slowest(index, now_ns)) {
-      const auto* longest = record.longest_call_peer < dependencies_.shards()
-                                ? dependencies_.shard<dependency>(index, record.longest_call_peer)
-                                : nullptr;
-      list.push_back(decode(record, names_, longest == nullptr ? nullptr : &longest->peer));
+      list.push_back(decode(record, dependencies_.names(), dependencies_.peer(index, record.longest_call_peer)));
     }
     return list;
   }
@@ -235,7 +223,7 @@ class SocketProbe final : public Probe {
       exported = std::max(exported, s.moments[d].interval_ns);
       s.moments[d].interval_ns = exported;
     }
-    decode(s, calls(index), window, row);
+    decode(s, dependencies_.calls(index, asked(index)), window, row);
   }
 
  private:
@@ -251,53 +239,9 @@ class SocketProbe final : public Probe {
     return {};
   }
 
-  /// Slots of the removed targets' peers: an index may be used again, and room is limited.
-  void forget_peers() {
-    if (gone_.empty()) {
-      return;
-    }
-    const int map = object_->map("dependency_slots");
-    const auto keys = kernel::keys_of<peer_key>(map);
-    if (!keys) {
-      spdlog::error("peers of removed targets keep their places: {}", keys.error().message);
-      return;
-    }
-    for (const peer_key& key : *keys) {
-      if (gone_.contains(key.index)) {
-        bpf_map_delete_elem(map, &key);
-      }
-    }
-    gone_.clear();
-  }
-
-  [[nodiscard]] std::vector<DependencySnapshot> calls(std::uint32_t index) const {
-    std::vector<DependencySnapshot> all;
-    for_each_dependency(index, [this, &all](std::uint32_t slot, const dependency& entry) {
-      DependencySnapshot snapshot;
-      snapshot.slot = slot;
-      add_histogram(snapshot.duration, entry.duration);
-      snapshot.in_line_ns = load(entry.in_line_ns);
-      // A slot is named when its first connection is made; slot 0 has no name and is shown once it is used.
-      const bool named = __atomic_load_n(&entry.peer.family, __ATOMIC_ACQUIRE) != 0;
-      if (named || metrics::total(snapshot.duration) > 0) {
-        snapshot.peer = names_.of(entry.peer);
-        all.push_back(std::move(snapshot));
-      }
-    });
-    return all;
-  }
-
-  template <class Visit>
-  void for_each_dependency(std::uint32_t index, Visit visit) const {
-    // Slots are given out in order: what was not asked for need not be touched, and takes no memory here.
-    const std::uint32_t asked = __atomic_load_n(&chains_.at<socket_chains>(index).peers, __ATOMIC_ACQUIRE);
-    for (std::uint32_t slot = 0; slot < dependencies_.shards() && slot <= asked; ++slot) {
-      const auto* entry = dependencies_.shard<dependency>(index, slot);
-      if (entry == nullptr) {
-        break;
-      }
-      visit(slot, *entry);
-    }
+  /// The highest slot that the target's programs have asked for.
+  [[nodiscard]] std::uint32_t asked(std::uint32_t index) const {
+    return __atomic_load_n(&chains_.at<socket_chains>(index).peers, __ATOMIC_ACQUIRE);
   }
 
   [[nodiscard]] SocketSnapshot snapshot(std::uint32_t index) const {
@@ -323,115 +267,29 @@ class SocketProbe final : public Probe {
 
   std::unique_ptr<kernel::BpfObject> object_;
   config::AnatomySwitch anatomy_;
-  PeerNames names_;
   kernel::MappedArray chains_;  // by index
   TargetBlocks blocks_;
-  TargetBlocks dependencies_;
+  Dependencies dependencies_;
   std::vector<std::array<std::int64_t, TACHO_DIRECTIONS>> intervals_ns_;  // by index, latest exported
   std::vector<SlowThreshold> slow_;                                       // by index
   Recorder recorder_;
   bool ports_listed_ = false;
   std::int64_t next_sweep_ns_ = 0;
-  std::set<std::uint32_t> gone_;  // removed since the last flush()
 };
-
-/// The kernel's tick, which its coarse clocks advance by; 0 if it does not say.
-std::uint32_t nanoseconds_of_a_jiffy() {
-  timespec tick{};
-  return ::clock_getres(CLOCK_MONOTONIC_COARSE, &tick) == 0 ? static_cast<std::uint32_t>(tick.tv_nsec) : 0;
-}
-
-/// Whether TCP reads its clock when data is received: up to Linux 6.18.
-std::uint32_t receives_tell_time() {
-  constexpr std::pair kLastKernel{6, 18};
-  utsname names{};
-  std::pair kernel{0, 0};
-  char dot = 0;
-  if (::uname(&names) != 0 || !(std::istringstream(names.release) >> kernel.first >> dot >> kernel.second)) {
-    return 0;
-  }
-  return static_cast<std::uint32_t>(kernel <= kLastKernel);
-}
-
-/// Where the records of threads are, as bpf/socket_anatomy.bpf.h has it.
-enum class Threads : std::uint8_t { unknown, in_storage, in_hash };
-
-Threads find_threads(const config::Config& config, const Environment& environment) {
-  if (!config.probes.anatomy.enabled || environment.threads == nullptr || !environment.threads->attached("threads")) {
-    return Threads::unknown;
-  }
-  return environment.threads->method("state") == "task_storage" ? Threads::in_storage : Threads::in_hash;
-}
-
-Result<void> set_up_threads(kernel::ObjectSetup& setup, Threads threads, const Environment& environment) {
-  if (auto done = setup.set_constant("threads_in", static_cast<std::uint32_t>(threads)); !done) {
-    return done;
-  }
-  constexpr std::uint32_t kRecordBytes = 1 << 20;  // four thousand records between two looks
-  if (threads == Threads::unknown) {
-    return {};
-  }
-  if (auto done = setup.set_max_entries("slow_records", kRecordBytes); !done) {
-    return done;
-  }
-  for (const char* map : {"sched_states", "latest_reads"}) {
-    if (auto done = setup.reuse_map(map, environment.threads->map(map)); !done) {
-      return done;
-    }
-  }
-  return {};
-}
-
-Result<void> set_up_dependencies(kernel::ObjectSetup& setup, const Environment& environment) {
-  if (auto done = setup.set_constant("max_peers", environment.max_peers); !done) {
-    return done;
-  }
-  const auto indices = static_cast<std::uint32_t>(environment.indices);
-  if (auto done = setup.set_max_entries("dependency_slots", indices * environment.max_peers); !done) {
-    return done;
-  }
-  if (auto done = setup.set_max_entries("dependency_blocks", indices); !done) {
-    return done;
-  }
-  return setup.set_inner_array("dependency_blocks", sizeof(dependency), environment.max_peers + 1);
-}
 
 }  // namespace
 
+std::vector<kernel::Variant> socket_variants() {
+  return {{"socket_storage", kernel::source_of("socket", socket_bpf__elf_bytes),
+           socket_hooks(kernel::has_preemptible_tracepoints())},
+          {"hash", kernel::source_of("socket", socket_basic_bpf__elf_bytes), socket_basic_hooks()}};
+}
+
 Result<std::unique_ptr<Probe>> load_socket_probe(const config::Config& config, const Environment& environment) {
   PeerNames names(config.peers);
-  const std::array variants{
-      kernel::Variant{"socket_storage", kernel::source_of("socket", socket_bpf__elf_bytes), socket_hooks()},
-      kernel::Variant{"hash", kernel::source_of("socket", socket_basic_bpf__elf_bytes), socket_basic_hooks()}};
-  const Threads threads = find_threads(config, environment);
-  const kernel::BpfObject::Setup set_up = [&environment, &names, threads](kernel::ObjectSetup& setup) -> Result<void> {
-    if (auto done = set_up_threads(setup, threads, environment); !done) {
-      return done;
-    }
-    if (auto done = setup.set_constant("preemptible_tracepoints",
-                                       static_cast<std::uint32_t>(kernel::has_preemptible_tracepoints()));
-        !done) {
-      return done;
-    }
-    if (auto done = setup.set_constant("jiffy_ns", nanoseconds_of_a_jiffy()); !done) {
-      return done;
-    }
-    if (auto done = setup.set_constant("receives_tell_time", receives_tell_time()); !done) {
-      return done;
-    }
-    const auto indices = static_cast<std::uint32_t>(environment.indices);
-    if (auto done = setup.set_max_entries("socket_chains", indices); !done) {
-      return done;
-    }
-    if (auto done = set_up_dependencies(setup, environment); !done) {
-      return done;
-    }
-    if (auto done = names.set_up(setup); !done) {
-      return done;
-    }
-    return set_up_blocks(setup, "socket_blocks", sizeof(socket_shard), environment);
-  };
-  auto object = load_object(variants, config.probes.socket, environment, set_up);
+  const ThreadRecords threads = find_thread_records(config, environment);
+  const auto set_up = socket_setup(environment, names, threads);
+  auto object = load_object(socket_variants(), config.probes.socket, environment, set_up);
   if (!object) {
     return std::unexpected(object.error());
   }
@@ -445,17 +303,19 @@ Result<std::unique_ptr<Probe>> load_socket_probe(const config::Config& config, c
   if (!chains) {
     return std::unexpected(chains.error());
   }
-  if (auto done = names.publish((*object)->map("peer_networks")); !done) {
-    return std::unexpected(done.error());
+  auto dependencies = Dependencies::open(**object, environment.max_peers, std::move(names));
+  if (!dependencies) {
+    return std::unexpected(dependencies.error());
   }
   if (config.probes.anatomy.enabled && config.probes.sched.enabled) {
-    const bool known = threads != Threads::unknown;
+    const bool known = threads != ThreadRecords::unknown;
     (*object)->note({"anatomy", known ? environment.threads->method("state") : "none",
                      known ? "" : "the probe sched does not see threads"});
   }
   config::AnatomySwitch anatomy = config.probes.anatomy;
-  anatomy.enabled = threads != Threads::unknown;
-  return std::make_unique<SocketProbe>(std::move(*object), std::move(*chains), environment, std::move(names), anatomy);
+  anatomy.enabled = threads != ThreadRecords::unknown;
+  return std::make_unique<SocketProbe>(std::move(*object), std::move(*chains), std::move(*dependencies), environment,
+                                       anatomy);
 }
 
 }  // namespace tacho::probes

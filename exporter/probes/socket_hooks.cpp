@@ -3,8 +3,6 @@
 #include <array>
 #include <string_view>
 
-#include "kernel/kernel_types.h"
-
 namespace tacho::probes {
 namespace {
 
@@ -116,8 +114,8 @@ constexpr std::array kPreemptibleHooks{Hook{"state_change", kStateAgainWays}, Ho
 
 }  // namespace
 
-std::span<const kernel::Hook> socket_hooks() {
-  return kernel::has_preemptible_tracepoints() ? std::span<const Hook>(kPreemptibleHooks) : kHooks;
+std::span<const kernel::Hook> socket_hooks(bool preemptible) {
+  return preemptible ? std::span<const Hook>(kPreemptibleHooks) : kHooks;
 }
 
 std::span<const kernel::Hook> socket_basic_hooks() {

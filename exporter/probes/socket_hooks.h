@@ -7,7 +7,8 @@
 namespace tacho::probes {
 
 /// The events of bpf/socket.bpf.c, with state in the sockets' own storage.
-std::span<const kernel::Hook> socket_hooks();
+/// @param preemptible whether programs behind tracepoints may be interrupted: then each has a second chance
+std::span<const kernel::Hook> socket_hooks(bool preemptible);
 
 /// The same with state in a hash (TACHO_BASIC): kprobes can use it, and the ends of sockets must be seen.
 std::span<const kernel::Hook> socket_basic_hooks();

@@ -318,7 +318,6 @@ void Scraper::reconfigure(const config::Config& config) {
   const std::lock_guard lock(mutex_);
   const bool other_window = config.window != window_;
   window_ = config.window;
-  run_statistics_ = config.run_statistics;
   const auto layout = std::move(layout_);  // series refer to it until they are built again
   set_exposition(config);
   for (const auto& runtime : runtimes_) {

@@ -62,10 +62,12 @@ Result<std::unique_ptr<Discovery>> Discovery::start(const config::Config& config
   if (auto done = discovery->reconfigure(config); !done) {
     return std::unexpected(done.error());
   }
-  discovery->ring_.reset(ring_buffer__new(object.map("target_events"), handle_record, discovery.get(), nullptr));
-  if (!discovery->ring_) {
-    return fail_errno("cannot read the ring buffer of target events");
+  auto ring = kernel::RingBuffer::open<target_event>(
+      object, "target_events", [discovery = discovery.get()](const target_event& event) { discovery->handle(event); });
+  if (!ring) {
+    return std::unexpected(ring.error());
   }
+  discovery->ring_ = std::move(*ring);
   return discovery;
 }
 
@@ -107,11 +109,13 @@ Result<void> Discovery::reconfigure(const config::Config& config) {
 }
 
 int Discovery::descriptor() const {
-  return ring_buffer__epoll_fd(ring_.get());
+  return ring_->descriptor();
 }
 
 void Discovery::consume() {
-  ring_buffer__consume(ring_.get());
+  if (ring_->consume() > 0) {
+    everything_due_ = true;
+  }
 }
 
 Result<void> Discovery::look_at_own_cgroups() {

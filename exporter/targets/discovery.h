@@ -1,7 +1,5 @@
 #pragma once
 
-#include <bpf/libbpf.h>
-
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -16,6 +14,7 @@
 #include "base/result.h"
 #include "config/config.h"
 #include "kernel/bpf_object.h"
+#include "kernel/ring_buffer.h"
 #include "targets/container_names.h"
 #include "targets/plan.h"
 #include "targets/target_maps.h"
@@ -64,12 +63,8 @@ class Discovery {
   [[nodiscard]] std::vector<std::string> absent() const { return absent_.get(); }
 
  private:
-  struct RingDeleter {
-    void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
-  };
   Discovery(const kernel::BpfObject& object, Paths paths, TargetTable& table, std::mutex& mutex,
             TargetObserver& observer, TargetMaps maps);
-  static int handle_record(void* context, void* data, std::size_t size);
   void handle(const target_event& event);
   void handle_cgroup(const target_event& event);
   void handle_listener(const target_event& event);
@@ -95,7 +90,7 @@ class Discovery {
   TargetObserver& observer_;
   TargetMaps maps_;
   std::optional<TargetRules> rules_;
-  std::unique_ptr<ring_buffer, RingDeleter> ring_;
+  std::optional<kernel::RingBuffer> ring_;
   World world_;
   ContainerNames names_;
   Time names_wanted_until_{};

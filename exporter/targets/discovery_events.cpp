@@ -23,20 +23,6 @@ constexpr int kAncestors = 32;
 
 }  // namespace
 
-int Discovery::handle_record(void* context, void* data, std::size_t size) {
-  auto* const discovery = static_cast<Discovery*>(context);
-  try {
-    if (size >= sizeof(target_event)) {
-      discovery->handle(*static_cast<const target_event*>(data));
-    }
-  } catch (const std::exception& error) {
-    // libbpf is C: nothing may pass through it.
-    spdlog::error("an event of discovery is lost: {}", error.what());
-    discovery->everything_due_ = true;
-  }
-  return 0;
-}
-
 void Discovery::schedule(Time when) {
   next_plan_ = std::min(next_plan_, when);
 }

@@ -1,7 +1,5 @@
 #include "targets/self.h"
 
-#include <bpf/libbpf.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>

@@ -1,12 +1,8 @@
 #include "targets/target_maps.h"
 
-#include <bpf/bpf.h>
-
 #include <algorithm>
 #include <atomic>
 #include <utility>
-
-#include "kernel/map_keys.h"
 
 namespace tacho::targets {
 namespace {
@@ -37,11 +33,17 @@ Result<TargetMaps> TargetMaps::open(const kernel::BpfObject& object, std::size_t
   if (!rules || !settings) {
     return std::unexpected((rules ? settings.error() : rules.error()).within("target maps"));
   }
+  auto cgroups = kernel::Map<std::uint64_t, target_ref>::open(object, "cgroup_targets");
+  auto processes = kernel::Map<std::uint32_t, target_ref>::open(object, "process_targets");
+  auto awaited = kernel::Map<awaited_cgroup, target_ref>::open(object, "awaited_cgroups");
+  if (!cgroups || !processes || !awaited) {
+    return std::unexpected(!cgroups ? cgroups.error() : !processes ? processes.error() : awaited.error());
+  }
   maps.rules_ = std::move(*rules);
   maps.settings_ = std::move(*settings);
-  maps.cgroup_map_ = object.map("cgroup_targets");
-  maps.process_map_ = object.map("process_targets");
-  maps.awaited_map_ = object.map("awaited_cgroups");
+  maps.cgroup_map_ = std::move(*cgroups);
+  maps.process_map_ = std::move(*processes);
+  maps.awaited_map_ = std::move(*awaited);
   return maps;
 }
 
@@ -93,19 +95,20 @@ void TargetMaps::set_target(target_ref target, const TargetSettings& wanted) {
 }
 
 void TargetMaps::forget_process(std::uint32_t tgid) {
-  bpf_map_delete_elem(process_map_, &tgid);
+  process_map_.erase(tgid);
   processes_.erase(tgid);
 }
 
 template <class Key>
-void TargetMaps::assign(int map, std::map<Key, target_ref>& mirror, const std::map<Key, target_ref>& wanted,
-                        Assigned& result, bool& changed) {
+void TargetMaps::assign(const kernel::Map<Key, target_ref>& map, std::map<Key, target_ref>& mirror,
+                        std::set<Key>& refused, const std::map<Key, target_ref>& wanted, Assigned& result,
+                        bool& changed) {
   for (auto at = mirror.begin(); at != mirror.end();) {
     if (wanted.contains(at->first)) {
       ++at;
       continue;
     }
-    bpf_map_delete_elem(map, &at->first);
+    map.erase(at->first);
     at = mirror.erase(at);
     changed = true;
   }
@@ -114,13 +117,13 @@ void TargetMaps::assign(int map, std::map<Key, target_ref>& mirror, const std::m
     if (at != mirror.end() && same(at->second, target)) {
       continue;
     }
-    target_ref inherited{};
-    const bool known = bpf_map_lookup_elem(map, &key, &inherited) == 0 && same(inherited, target);
-    if (!known && bpf_map_update_elem(map, &key, &target, BPF_ANY) != 0) {
-      result.refused += refused_.emplace(map, key).second;
+    const auto inherited = map.find(key);
+    const bool known = inherited && same(*inherited, target);
+    if (!known && !map.put(key, target)) {
+      result.refused += refused.insert(key).second;
       continue;
     }
-    refused_.erase({map, key});
+    refused.erase(key);
     mirror[key] = target;
     // What the kernel let inherit needs no new look-ups.
     result.grew |= !known;
@@ -152,8 +155,8 @@ void TargetMaps::renew_filter() {
   // In this order: who is let in by the kernel from now on is marked by it in both. Twice, for a walk may leave out an
   // entry when another is deleted.
   for (int walk = 0; walk < 2; ++walk) {
-    const auto cgroups = kernel::keys_of<std::uint64_t>(cgroup_map_);
-    const auto processes = kernel::keys_of<std::uint32_t>(process_map_);
+    const auto cgroups = cgroup_map_.keys();
+    const auto processes = process_map_.keys();
     if (!cgroups || !processes) {
       return;  // the next one, then
     }
@@ -180,8 +183,7 @@ void TargetMaps::await(const Awaited& wanted) {
       ++at;
       continue;
     }
-    const awaited_cgroup key = key_of(at->first);
-    bpf_map_delete_elem(awaited_map_, &key);
+    awaited_map_.erase(key_of(at->first));
     at = awaited_.erase(at);
   }
   for (const auto& [place, target] : wanted) {
@@ -189,26 +191,25 @@ void TargetMaps::await(const Awaited& wanted) {
     if (place.second.size() >= sizeof(awaited_cgroup::name) || (at != awaited_.end() && same(at->second, target))) {
       continue;
     }
-    const awaited_cgroup key = key_of(place);
-    if (bpf_map_update_elem(awaited_map_, &key, &target, BPF_ANY) == 0) {
+    if (awaited_map_.put(key_of(place), target)) {
       awaited_[place] = target;
     }
   }
 }
 
 void TargetMaps::begin_look() {
-  older_cgroups_ = kernel::keys_of<std::uint64_t>(cgroup_map_).value_or(std::vector<std::uint64_t>());
-  older_processes_ = kernel::keys_of<std::uint32_t>(process_map_).value_or(std::vector<std::uint32_t>());
+  older_cgroups_ = cgroup_map_.keys().value_or(std::vector<std::uint64_t>());
+  older_processes_ = process_map_.keys().value_or(std::vector<std::uint32_t>());
 }
 
 void TargetMaps::end_look(const std::function<bool(std::uint32_t)>& is_process) {
   bool changed = false;
   for (const std::uint64_t id : std::exchange(older_cgroups_, {})) {
-    changed |= !cgroups_.contains(id) && bpf_map_delete_elem(cgroup_map_, &id) == 0;
+    changed |= !cgroups_.contains(id) && cgroup_map_.erase(id);
   }
   // A child that is still there may be known to the kernel alone.
   for (const std::uint32_t tgid : std::exchange(older_processes_, {})) {
-    changed |= !processes_.contains(tgid) && !is_process(tgid) && bpf_map_delete_elem(process_map_, &tgid) == 0;
+    changed |= !processes_.contains(tgid) && !is_process(tgid) && process_map_.erase(tgid);
   }
   renew_filter();
   if (changed) {
@@ -236,8 +237,8 @@ TargetMaps::Assigned TargetMaps::assign(const std::map<std::uint64_t, target_ref
                                         const std::map<std::uint32_t, target_ref>& processes) {
   bool changed = false;
   Assigned result;
-  assign(cgroup_map_, cgroups_, cgroups, result, changed);
-  assign(process_map_, processes_, processes, result, changed);
+  assign(cgroup_map_, cgroups_, refused_cgroups_, cgroups, result, changed);
+  assign(process_map_, processes_, refused_processes_, processes, result, changed);
   if (changed) {
     mark_members();
     publish();

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "bpf/lib/targets.h"
 #include "kernel/bpf_object.h"
+#include "kernel/map.h"
 #include "kernel/mapped_array.h"
 #include "targets/target_settings.h"
 
@@ -59,8 +60,8 @@ class TargetMaps {
 
  private:
   template <class Key>
-  void assign(int map, std::map<Key, target_ref>& mirror, const std::map<Key, target_ref>& wanted, Assigned& result,
-              bool& changed);
+  static void assign(const kernel::Map<Key, target_ref>& map, std::map<Key, target_ref>& mirror, std::set<Key>& refused,
+                     const std::map<Key, target_ref>& wanted, Assigned& result, bool& changed);
   void mark_members();
   void renew_filter();
   void publish();
@@ -69,16 +70,17 @@ class TargetMaps {
 
   kernel::MappedArray rules_;
   kernel::MappedArray settings_;
-  int cgroup_map_ = -1;
-  int process_map_ = -1;
-  int awaited_map_ = -1;
+  kernel::Map<std::uint64_t, target_ref> cgroup_map_;
+  kernel::Map<std::uint32_t, target_ref> process_map_;
+  kernel::Map<awaited_cgroup, target_ref> awaited_map_;
   Awaited awaited_;
   std::vector<std::uint64_t> older_cgroups_;  // in the kernel's maps when the look began
   std::vector<std::uint32_t> older_processes_;
   std::map<std::uint64_t, target_ref> cgroups_;
   std::map<std::uint32_t, target_ref> processes_;
   std::set<std::uint32_t> inhabited_;
-  std::set<std::pair<int, std::uint64_t>> refused_;  // maps and keys
+  std::set<std::uint64_t> refused_cgroups_;  // for which there was no room
+  std::set<std::uint32_t> refused_processes_;
 };
 
 }  // namespace tacho::targets

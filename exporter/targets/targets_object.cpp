@@ -5,8 +5,6 @@
 
 #include <array>
 
-#include "kernel/variants.h"
-
 namespace tacho::targets {
 namespace {
 
@@ -49,17 +47,20 @@ constexpr std::array kBasicHooks{Hook{"cgroups", kBasicCgroupWays},     Hook{"pr
 
 }  // namespace
 
+std::vector<kernel::Variant> targets_variants() {
+  return {{"atomic", kernel::source_of("targets", targets_bpf__elf_bytes), kHooks},
+          {"basic", kernel::source_of("targets", targets_basic_bpf__elf_bytes), kBasicHooks}};
+}
+
 Result<std::unique_ptr<kernel::BpfObject>> load_targets_object(std::size_t indices, bool cgroup_v1,
                                                                const kernel::LoadOptions& options) {
-  const std::array variants{
-      kernel::Variant{"atomic", kernel::source_of("targets", targets_bpf__elf_bytes), kHooks},
-      kernel::Variant{"basic", kernel::source_of("targets", targets_basic_bpf__elf_bytes), kBasicHooks}};
-  return kernel::load_best(variants, options, [indices, cgroup_v1](kernel::ObjectSetup& setup) -> Result<void> {
-    if (auto done = setup.set_constant("cgroup_v1", static_cast<std::uint32_t>(cgroup_v1)); !done) {
-      return done;
-    }
-    return setup.set_max_entries("target_settings", static_cast<std::uint32_t>(indices));
-  });
+  return kernel::load_best(
+      targets_variants(), options, [indices, cgroup_v1](kernel::ObjectSetup& setup) -> Result<void> {
+        if (auto done = setup.set_constant("cgroup_v1", static_cast<std::uint32_t>(cgroup_v1)); !done) {
+          return done;
+        }
+        return setup.set_max_entries("target_settings", static_cast<std::uint32_t>(indices));
+      });
 }
 
 }  // namespace tacho::targets

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "base/result.h"
 #include "kernel/bpf_object.h"
+#include "kernel/variants.h"
 
 namespace tacho::targets {
 
@@ -12,5 +14,8 @@ namespace tacho::targets {
 /// @param cgroup_v1 cgroups are those of the v1 memory controller
 Result<std::unique_ptr<kernel::BpfObject>> load_targets_object(std::size_t indices, bool cgroup_v1,
                                                                const kernel::LoadOptions& options);
+
+/// What bpf/targets.bpf.c is compiled to, the best first.
+std::vector<kernel::Variant> targets_variants();
 
 }  // namespace tacho::targets

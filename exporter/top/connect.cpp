@@ -5,10 +5,10 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/un.h>
 
-#include <cstring>
 #include <memory>
+
+#include "base/unix_address.h"
 
 namespace tacho::top {
 namespace {
@@ -54,13 +54,11 @@ Result<UniqueFd> open_connection(int family, const sockaddr* address, socklen_t 
 }
 
 Result<UniqueFd> connect_unix(const std::string& path, const std::function<bool(int)>& created) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) {
-    return fail("the path of a unix socket has at most 107 bytes");
+  const auto address = UnixAddress::of(path);
+  if (!address) {
+    return std::unexpected(address.error());
   }
-  std::memcpy(address.sun_path, path.data(), path.size());
-  return open_connection(AF_UNIX, reinterpret_cast<const sockaddr*>(&address), sizeof(address), created);
+  return open_connection(AF_UNIX, address->get(), address->size(), created);
 }
 
 }  // namespace

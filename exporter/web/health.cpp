@@ -5,15 +5,14 @@
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/un.h>
 
 #include <array>
-#include <cstring>
 #include <memory>
 #include <string_view>
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "base/unix_address.h"
 #include "web/openssl_objects.h"
 #include "web/tls.h"
 
@@ -30,16 +29,12 @@ std::unexpected<Error> openssl_error(const std::string& what) {
 }
 
 Result<Bio> connect_unix(const ListenAddress& address) {
-  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  std::memcpy(&name.sun_path, address.host.data(), address.host.size());
-  std::size_t size = sizeof(name);
-  if (address.host.starts_with('@')) {
-    name.sun_path[0] = '\0';
-    size = offsetof(sockaddr_un, sun_path) + address.host.size();
+  const auto name = UnixAddress::of(address.host);
+  if (!name) {
+    return std::unexpected(name.error());
   }
-  if (!fd || ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&name), static_cast<socklen_t>(size)) != 0) {
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd || ::connect(fd.get(), name->get(), name->size()) != 0) {
     return fail_errno("cannot connect");
   }
   return Bio(BIO_new_socket(fd.release(), BIO_CLOSE));

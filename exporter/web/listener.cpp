@@ -8,10 +8,11 @@
 
 #include <array>
 #include <charconv>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <utility>
+
+#include "base/unix_address.h"
 
 namespace tacho::web {
 namespace {
@@ -80,13 +81,13 @@ Result<std::string> bound_name(int fd) {
 }
 
 /// Whether a socket file may be replaced: nobody accepts connections there.
-bool is_stale(const sockaddr_un& name, socklen_t size) {
+bool is_stale(const std::string& path, const UnixAddress& name) {
   struct stat status{};
-  if (::lstat(static_cast<const char*>(name.sun_path), &status) != 0 || !S_ISSOCK(status.st_mode)) {
+  if (::lstat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) {
     return false;
   }
   const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  return probe && ::connect(probe.get(), generic(&name), size) != 0 && errno == ECONNREFUSED;
+  return probe && ::connect(probe.get(), name.get(), name.size()) != 0 && errno == ECONNREFUSED;
 }
 
 }  // namespace
@@ -139,23 +140,18 @@ Result<Listener> Listener::open(const ListenAddress& address) {
 }
 
 Result<Listener> Listener::open_unix(const ListenAddress& address) {
-  sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  std::memcpy(&name.sun_path, address.host.data(), address.host.size());
-  const bool abstract = address.host.starts_with('@');
-  const std::size_t terminator = abstract ? 0 : 1;
-  if (abstract) {
-    name.sun_path[0] = '\0';
+  const auto name = UnixAddress::of(address.host);
+  if (!name) {
+    return std::unexpected(name.error());
   }
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + address.host.size() + terminator);
-  if (!abstract && is_stale(name, size)) {
+  if (!name->abstract() && is_stale(address.host, *name)) {
     ::unlink(address.host.c_str());
   }
-  auto fd = bind_and_listen(address, std::as_bytes(std::span(&name, 1)).first(size), false);
+  auto fd = bind_and_listen(address, {reinterpret_cast<const std::byte*>(name->get()), name->size()}, false);
   if (!fd) {
     return std::unexpected(fd.error());
   }
-  return Listener(std::move(*fd), address.text, abstract ? "" : address.host, true);
+  return Listener(std::move(*fd), address.text, name->abstract() ? "" : address.host, true);
 }
 
 Result<Listener> Listener::open_tcp(const ListenAddress& address) {

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <string>
 
+#include "bpf/lib/targets.h"
+#include "kernel/map.h"
 #include "kernel/support/running.h"
 #include "kernel/support/server.h"
 
@@ -139,4 +141,27 @@ TEST_CASE("discovery is off when something is configured, and what is excluded s
     CHECK_FALSE(tacho.watches({{"target", cgroup.path()}}));
   }
   server.finish();
+}
+
+TEST_CASE("a member that finds no room in the kernel's maps is counted, once") {
+  const std::string path = playground() + "/" + unique_name();
+  Running tacho(watching(path));
+  const auto objects = tacho.app().scraper().objects();
+  const auto targets = std::ranges::find(objects, "targets", [](const auto* object) { return object->name(); });
+  REQUIRE(targets != objects.end());
+  const auto map = tacho::kernel::Map<std::uint64_t, target_ref>::open(**targets, "cgroup_targets");
+  REQUIRE(map);
+  constexpr std::uint64_t kNobody = std::uint64_t{1} << 62;  // ids that no cgroup has
+  std::uint64_t id = kNobody;
+  while (map->put(id, {})) {
+    ++id;
+  }
+  CHECK(id - kNobody > 1000);
+  CHECK(tacho.page().value("tacho_target_members_refused_total") == 0);
+  const Cgroup cgroup(path);
+  CHECK(tacho.wait_for([&] { return tacho.page().value("tacho_target_members_refused_total") > 0; }));
+  // It is asked for again with every plan.
+  const Cgroup other(path + "/other");
+  tacho.wait_for([&] { return tacho.page().value("tacho_target_members_refused_total") > 1; });
+  CHECK(tacho.page().value("tacho_target_members_refused_total") == 2);
 }

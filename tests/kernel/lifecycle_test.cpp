@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <set>
 #include <string>
@@ -17,6 +19,7 @@
 #include "probes/registry.h"
 #include "process/capabilities.h"
 #include "scrape/conditions.h"
+#include "scrape/diagnosis.h"
 #include "scrape/saturation.h"
 #include "scrape/self_families.h"
 
@@ -136,7 +139,8 @@ TEST_CASE("a scrape has exactly the families that are documented") {
       documented.emplace(family.name);
     }
   }
-  for (const auto families : {tacho::scrape::saturation_families(), tacho::scrape::condition_families()}) {
+  for (const auto families : {tacho::scrape::saturation_families(), tacho::scrape::bottleneck_families(),
+                              tacho::scrape::condition_families()}) {
     for (const auto& family : families) {
       documented.emplace(family.name);
     }
@@ -176,6 +180,17 @@ TEST_CASE("run statistics are exported when they are asked for") {
   CHECK(page.value("tacho_probe_runs_total", sends) >= kRequests);
   CHECK(page.value("tacho_probe_run_seconds_total", sends) > 0);
   CHECK(page.value("tacho_probe_misses_total", sends) >= 0);
+}
+
+TEST_CASE("run statistics that a reload asks for are not exported: the kernel measures none until a restart") {
+  const std::string file = std::filesystem::temp_directory_path() / (unique_name() + ".yaml");
+  std::ofstream(file) << "{run_statistics: true}";
+  Running tacho(watching("/nonexistent"), file);
+  for (int reload = 0; reload < 2; ++reload) {
+    REQUIRE(tacho.app().reload());
+    CHECK(tacho.page().count("tacho_probe_runs_total") == 0);
+  }
+  std::filesystem::remove(file);
 }
 
 TEST_CASE("a probe that is switched off is not there, the other works") {

@@ -25,8 +25,9 @@ config::Config with_forced_method(config::Config config) {
                                                            {"kprobe", config::Attach::kprobe},
                                                            {"raw_tracepoint", config::Attach::raw_tracepoint}};
   if (const char* method = std::getenv("TACHO_TEST_ATTACH")) {
-    for (config::ProbeSwitch* probe : {&config.probes.socket, &config.probes.poll, &config.probes.sched}) {
-      probe->attach = probe->attach == config::Attach::automatic ? methods.at(method) : probe->attach;
+    for (const config::NamedProbe& probe : config::kProbes) {
+      config::Attach& attach = (config.probes.*(probe.settings)).attach;
+      attach = attach == config::Attach::automatic ? methods.at(method) : attach;
     }
   }
   return config;

@@ -44,7 +44,7 @@ plan_step() {
 write_config() {
   cat >/tmp/tacho.yaml <<END
 targets: [{name: t, $2}]
-probes: {socket: {attach: $1}, poll: {attach: $1}, anatomy: {enabled: true}}
+probes: {socket: {attach: $1}, poll: {attach: $1}, sched: {attach: $1}, anatomy: {enabled: true}}
 END
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/version.h"
+#include "boundary/question.h"
 
 namespace {
 
@@ -147,6 +148,16 @@ TEST_CASE("unknown flags and commands are refused with the nearest known one") {
   CHECK(refused({"--config.file", "a", "b"}) == "tacho: unknown command b");
   CHECK(refused({"check", "plan"}) == "tacho: more than one command: plan");
   CHECK(refused({"a\x1b[1m"}) == "tacho: unknown command a\\x1b[1m");
+}
+
+TEST_CASE("the help of top names every column that it sorts by") {
+  const std::string help = std::get<ExitNow>(parse({"top", "--help"})).out;
+  const std::string sort = help.substr(help.find("--sort"), help.find("--filter") - help.find("--sort"));
+  for (std::uint8_t key = 0; key < tacho::boundary::kSortKeys; ++key) {
+    const std::string column(tacho::boundary::sort_key_name(static_cast<tacho::boundary::SortKey>(key)));
+    CAPTURE(sort, column);
+    CHECK(sort.contains(column));
+  }
 }
 
 TEST_CASE("top has flags of its own") {

@@ -80,7 +80,8 @@ TEST_CASE("every key is in config/tacho.yaml and in the schema, and is explained
     CHECK(key.doc.ends_with('.'));
     CHECK_FALSE(key.summary.empty());
     CHECK(yaml.find(' ' + key.name + ':') + yaml.find('\n' + key.name + ':') != 2 * std::string::npos);
-    CHECK(schema.dump().find("\"description\":" + nlohmann::json(key.doc).dump()) != std::string::npos);
+    CHECK(schema.dump().find("\"description\":" + nlohmann::json(key.doc + std::string(key.effect())).dump()) !=
+          std::string::npos);
   });
   CHECK(keys == 54);  // of Config and what it consists of: a new member needs its key
 }

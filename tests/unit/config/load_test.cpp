@@ -163,8 +163,13 @@ TEST_CASE("ten thousand targets fit in a file, be it one line") {
 }
 
 TEST_CASE("contradictions that leave nothing to do are warnings") {
-  const auto loaded = config::load_text(
-      "discovery: {listeners: never}\nprobes: {socket: {enabled: false}, poll: {enabled: false}}\n", "x");
+  std::string probes;
+  for (const config::NamedProbe& probe : config::kProbes) {
+    // While one is left, something is observed.
+    CHECK(config::load_text("probes: {" + probes + "}\n", "x").warnings.empty());
+    probes += std::string(probe.name) + ": {enabled: false}, ";
+  }
+  const auto loaded = config::load_text("discovery: {listeners: never}\nprobes: {" + probes + "}\n", "x");
   CHECK(loaded.errors.empty());
   CHECK(brief(loaded.warnings) ==
         std::vector<std::string>{"1:12 nothing will be watched: no targets, and discovery is off",

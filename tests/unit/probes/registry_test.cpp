@@ -117,6 +117,25 @@ TEST_CASE("a probe can be configured, and its switch is its own") {
   }
 }
 
+TEST_CASE("the configuration's list of probes is the registry's") {
+  const tacho::config::Config config;
+  CHECK(tacho::config::kProbes.size() == probes::registry().size());
+  for (const probes::Entry& probe : probes::registry()) {
+    INFO("exporter/config/config.h: kProbes lacks " << probe.name);
+    const auto found = std::ranges::find(tacho::config::kProbes, probe.name, &tacho::config::NamedProbe::name);
+    REQUIRE(found != tacho::config::kProbes.end());
+    CHECK(&(config.probes.*(found->settings)) == &probe.settings(config));
+  }
+}
+
+TEST_CASE("guests of the matrix force the attach method of every probe") {
+  const std::string steps = contents(kSource / "tests/matrix/guest/steps.sh");
+  for (const probes::Entry& probe : probes::registry()) {
+    INFO("tests/matrix/guest/steps.sh: write_config leaves the method of " << probe.name << " to tacho");
+    CHECK(steps.contains(std::string(probe.name) + ": {attach: $1}"));
+  }
+}
+
 TEST_CASE("a probe that has nothing to tell yet gives a row of exactly the shape of its families") {
   for (const probes::Entry& probe : probes::registry()) {
     INFO("probe " << probe.name << " needs a row in kEmptyRows");

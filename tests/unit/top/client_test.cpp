@@ -2,6 +2,8 @@
 
 #include "top/client.h"
 
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -46,6 +48,12 @@ TEST_CASE("a page comes as it was sent") {
 TEST_CASE("a unix socket is as good") {
   const web::test::TempDir directory;
   const std::string address = "unix:" + (directory / "socket").string();
+  const RunningServer server(big_page(), {}, {address});
+  CHECK(client_of(address)->get("/big"));
+}
+
+TEST_CASE("a unix socket without a file is as good") {
+  const std::string address = "unix:@tacho-top-" + std::to_string(::getpid());
   const RunningServer server(big_page(), {}, {address});
   CHECK(client_of(address)->get("/big"));
 }

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "kernel/bpf_object.h"
+#include "kernel/map_keys.h"
+
+namespace tacho::kernel {
+
+namespace detail {
+
+/// A map of an object, without types: only Map may hand bytes to it, which has compared their sizes.
+class UntypedMap {
+ public:
+  UntypedMap() = default;
+  /// @return an error if the object has no such map, or its keys or values have other sizes
+  static Result<UntypedMap> open(const BpfObject& object, std::string_view name, std::size_t key_size,
+                                 std::size_t value_size);
+
+  [[nodiscard]] bool find(const void* key, void* value) const;
+  Result<void> put(const void* key, const void* value) const;
+  Result<void> put_all(const void* keys, std::size_t key_size, const void* values, std::size_t value_size,
+                       std::size_t count) const;
+  [[nodiscard]] bool erase(const void* key) const;
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+
+ private:
+  std::string name_;
+  int descriptor_ = -1;  // the object's
+};
+
+}  // namespace detail
+
+/// A map of a loaded object whose keys and values are of these types. Its sizes are compared once, when it is opened: a
+/// call that reads or writes past a key or value cannot be written. The object must outlive it. Thread-safe as the
+/// kernel's maps are.
+template <class Key, class Value>
+class Map {
+  static_assert(std::is_trivially_copyable_v<Key> && std::is_trivially_copyable_v<Value>);
+
+ public:
+  /// One that holds nothing and takes nothing.
+  Map() = default;
+  static Result<Map> open(const BpfObject& object, std::string_view name) {
+    auto map = detail::UntypedMap::open(object, name, sizeof(Key), sizeof(Value));
+    return map ? Result<Map>(Map(std::move(*map))) : std::unexpected(map.error());
+  }
+
+  [[nodiscard]] std::optional<Value> find(const Key& key) const {
+    Value value{};
+    return map_.find(&key, &value) ? std::optional(value) : std::nullopt;
+  }
+  [[nodiscard]] bool contains(const Key& key) const { return find(key).has_value(); }
+  /// Adds an entry or changes its value. @return E2BIG where there is no room
+  Result<void> put(const Key& key, const Value& value) const { return map_.put(&key, &value); }
+  /// The same for each key with the value at its place, in one call where the kernel's map takes many (Linux 5.6).
+  Result<void> put_all(std::span<const Key> keys, std::span<const Value> values) const {
+    return map_.put_all(keys.data(), sizeof(Key), values.data(), sizeof(Value), std::min(keys.size(), values.size()));
+  }
+  /// @return whether it was there
+  bool erase(const Key& key) const { return map_.erase(&key); }
+  /// All keys, see for_each_key().
+  [[nodiscard]] Result<std::vector<Key>> keys() const { return keys_of<Key>(map_.descriptor()); }
+
+ private:
+  explicit Map(detail::UntypedMap map) : map_(std::move(map)) {}
+
+  detail::UntypedMap map_;
+};
+
+}  // namespace tacho::kernel

@@ -1,0 +1,68 @@
+#include "probes/dependencies.h"
+
+#include <spdlog/spdlog.h>
+
+#include "metrics/buckets.h"
+#include "probes/bracket.h"
+#include "probes/histogram_decode.h"
+
+namespace tacho::probes {
+
+Result<Dependencies> Dependencies::open(const kernel::BpfObject& object, std::uint32_t max_peers, PeerNames names) {
+  auto slots = Slots::open(object, "dependency_slots");
+  if (!slots) {
+    return std::unexpected(slots.error());
+  }
+  if (auto done = names.publish(object); !done) {
+    return std::unexpected(done.error());
+  }
+  return Dependencies(std::move(*slots),
+                      TargetBlocks("dependency", object.map("dependency_blocks"), sizeof(dependency), max_peers + 1),
+                      std::move(names));
+}
+
+void Dependencies::remove(std::uint32_t index) {
+  blocks_.remove(index);
+  removed_.insert(index);
+}
+
+void Dependencies::forget_removed() {
+  if (removed_.empty()) {
+    return;
+  }
+  const auto keys = slots_.keys();
+  if (!keys) {
+    spdlog::error("peers of removed targets keep their places: {}", keys.error().message);
+    return;
+  }
+  for (const peer_key& key : *keys) {
+    if (removed_.contains(key.index)) {
+      slots_.erase(key);
+    }
+  }
+  removed_.clear();
+}
+
+std::vector<DependencySnapshot> Dependencies::calls(std::uint32_t index, std::uint32_t asked) const {
+  std::vector<DependencySnapshot> all;
+  for_each(index, asked, [this, &all](std::uint32_t slot, const dependency& entry) {
+    DependencySnapshot snapshot;
+    snapshot.slot = slot;
+    add_histogram(snapshot.duration, entry.duration);
+    snapshot.in_line_ns = load(entry.in_line_ns);
+    // A slot is named when its first connection is made; slot 0 has no name and is shown once it is used.
+    const bool named = __atomic_load_n(&entry.peer.family, __ATOMIC_ACQUIRE) != 0;
+    if (named || metrics::total(snapshot.duration) > 0) {
+      snapshot.peer = names_.of(entry.peer);
+      all.push_back(std::move(snapshot));
+    }
+  });
+  return all;
+}
+
+const peer_address* Dependencies::peer(std::uint32_t index, std::uint32_t slot) const {
+  const auto* entry = slot < blocks_.shards() ? blocks_.shard<dependency>(index, slot) : nullptr;
+  return entry != nullptr ? &entry->peer : nullptr;
+}
+
+}  // namespace tacho::probes
