@@ -22,6 +22,9 @@ using kernel_test::Cgroup;
 /// Slots of an agent: connections, and behind them the listening sockets by kind.
 constexpr int kFirstListener = 1000;
 
+/// Five seconds, and up to two visits of the sweep (README, "Datagrams").
+constexpr auto kForgotten = 9500ms;
+
 int listener_of(How kind) {
   return kFirstListener + static_cast<int>(kind);
 }
@@ -40,8 +43,8 @@ std::string new_path() {
 
 std::string write_configuration(bool watched = true) {
   const auto path = std::filesystem::temp_directory_path() / fmt::format("tacho-fuzz-{}.yaml", ::getpid());
-  std::ofstream(path) << fmt::format("targets:\n  - {{name: life, cgroup: \"{}/{}\"}}\n", kernel_test::playground(),
-                                     watched ? "*" : "nobody");
+  std::ofstream(path) << fmt::format("window: 2s\ntargets:\n  - {{name: life, cgroup: \"{}/{}\"}}\n",
+                                     kernel_test::playground(), watched ? "*" : "nobody");
   return path;
 }
 
@@ -158,6 +161,7 @@ Report Driver::datagram(const Datagrams& model, const Step& step) {
   const Done done = agent(by_server ? Place::server : Place::client)
                         .order({.task = is_send(step.act) ? Task::send : Task::receive,
                                 .how = step.act == Act::server_send ? model.kind(k) : step.how,
+                                .content = step.content,
                                 .slot = slot,
                                 .bytes = step.bytes,
                                 .number = step.act == Act::server_send ? ports_.at(k) : 0});
@@ -250,6 +254,10 @@ Report Driver::perform(const Model& model, const Step& step) {
       return pass(model, step);
     case Act::pause:
       std::this_thread::sleep_for(std::chrono::milliseconds(step.bytes));
+      return {};
+    case Act::forget:
+      // Tacho sweeps meanwhile.
+      tacho_->wait_for([] { return false; }, kForgotten);
       return {};
     case Act::unwatch:
     case Act::watch:
@@ -357,6 +365,9 @@ std::string Driver::live(const Life& life) {
           return different.empty();
         },
         500ms);
+  }
+  if (different.empty() && model.datagrams().are_told_apart() && !is_multiplexed(Target::server)) {
+    return "server: several requests at a time are not told\n";
   }
   return different;
 }

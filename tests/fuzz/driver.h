@@ -46,6 +46,8 @@ class Driver {
   void step(Model& model, const Step& step);
   void renew_agents();
   [[nodiscard]] std::string differences(const Model& model);
+  /// Whether the condition is raised within the next samples.
+  [[nodiscard]] bool is_multiplexed(Target target);
 
   std::array<kernel_test::Cgroup, kTargets.size()> cgroups_;
   std::string config_file_;

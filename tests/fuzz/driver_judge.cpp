@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <chrono>
+
 #include "fuzz/driver.h"
 
 // What was counted, against what must have been.
@@ -12,6 +14,13 @@ Numbers Driver::numbers(Target target) {
     counted[name] += before;
   }
   return counted;
+}
+
+bool Driver::is_multiplexed(Target target) {
+  const kernel_test::Labels labels{{"cgroup", cgroups_.at(static_cast<std::size_t>(target)).path()},
+                                   {"condition", "multiplexed"}};
+  return tacho_->wait_for([&] { return tacho_->page().value("tacho_target_condition", labels) == 1; },
+                          std::chrono::seconds(4));
 }
 
 std::string Driver::differences(const Model& model) {
