@@ -160,6 +160,16 @@ void Datagrams::server_read(How kind, const Step& step, const Report& report, Ex
                                    : time_between(peer.requests.back().arrival, report.when);
 }
 
+bool Datagrams::has_late(const Peer& peer) const {
+  return peer.late > 0 || (peer.kind == How::letter && std::ranges::any_of(peers_, [](const auto& other) {
+                             return other.second.kind == How::letter && other.second.late > 0;
+                           }));
+}
+
+bool Datagrams::can_forget() const {
+  return !empty() && std::ranges::none_of(peers_, [](const auto& peer) { return peer.second.late > 0; });
+}
+
 Datagrams::Peer& Datagrams::answered_by(Peer& peer) {
   if (peer.kind != How::letter || !peer.requests.empty()) {
     return peer;
@@ -180,7 +190,13 @@ void Datagrams::server_send(Peer& peer, const Step& step, const Report& report, 
   Request request;
   request.unseen = true;
   if (!answered.requests.empty()) {
-    request = answered.requests.front();
+    if (has_late(answered)) {
+      for (auto& [connection, other] : peers_) {
+        other.mixed = other.mixed || &other == &answered || (other.kind == How::letter && answered.kind == other.kind);
+      }
+    } else {
+      request = answered.requests.front();
+    }
     answered.requests.pop_front();
   } else if (answered.late > 0) {
     --answered.late;
@@ -231,6 +247,11 @@ void Datagrams::forget(Expected& server) {
   }
 }
 
+bool Datagrams::must_be_answered(const Peer& peer) {
+  // The next life's letters come to the same socket.
+  return peer.late > 0 && (peer.mixed || peer.kind == How::letter);
+}
+
 std::optional<Step> Datagrams::last_step() const {
   for (const auto& [connection, peer] : peers_) {
     const auto waiting = waiting_.find(peer.kind);
@@ -241,7 +262,7 @@ std::optional<Step> Datagrams::last_step() const {
     } else if (peer.open && !peer.answers.empty()) {
       step.act = Act::client_read;
       step.how = How::recv;
-    } else if (peer.open && !peer.requests.empty()) {
+    } else if (peer.open && (!peer.requests.empty() || must_be_answered(peer))) {
       step.act = Act::server_send;
       step.how = How::send;
     } else if (peer.open) {

@@ -42,6 +42,8 @@ class Datagrams {
   [[nodiscard]] std::string_view excuse() const { return excuse_; }
 
   [[nodiscard]] bool empty() const { return peers_.empty(); }
+  /// Whether it is known what will be forgotten.
+  [[nodiscard]] bool can_forget() const;
   [[nodiscard]] bool knows(int connection) const { return peers_.contains(connection); }
   [[nodiscard]] How kind(int connection) const { return peers_.at(connection).kind; }
   /// What a read would bring that has room for so much.
@@ -70,7 +72,8 @@ class Datagrams {
     bool open = true;
     bool has_asked = false;
     std::deque<Request> requests = {};
-    int late = 0;  ///< requests that have become messages
+    int late = 0;        ///< requests that have become messages
+    bool mixed = false;  ///< something was answered while there were such, which may have been one of them
     std::deque<Arrival> answers = {};
     int unanswered_calls = 0;
     bool call_open = false;
@@ -81,6 +84,10 @@ class Datagrams {
   void server_read(How kind, const Step& step, const Report& report, Expected& server);
   /// Whose request a reply to `peer` answers.
   Peer& answered_by(Peer& peer);
+  /// Whether a late reply has to come before the end, so that it is known what is open.
+  static bool must_be_answered(const Peer& peer);
+  /// Whether a reply to `peer` may answer what has become a message.
+  [[nodiscard]] bool has_late(const Peer& peer) const;
   void server_send(Peer& peer, const Step& step, const Report& report, Expected& server);
 
   std::map<int, Peer> peers_;

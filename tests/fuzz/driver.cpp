@@ -258,6 +258,9 @@ Report Driver::perform(const Model& model, const Step& step) {
     case Act::forget:
       // Tacho sweeps meanwhile.
       tacho_->wait_for([] { return false; }, kForgotten);
+      if (!nothing_is_in_flight()) {
+        throw std::runtime_error("something is in flight after so long");
+      }
       return {};
     case Act::unwatch:
     case Act::watch:
@@ -354,7 +357,7 @@ std::string Driver::live(const Life& life) {
   }
   if (!model.excuse().empty()) {
     ++excused_;
-    return {};
+    return tacho_->wait_for([&] { return nothing_is_in_flight(); }, kForgotten) ? "" : "in flight for good\n";
   }
   std::string different = differences(model);
   if (!different.empty()) {

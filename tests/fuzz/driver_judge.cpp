@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "fuzz/driver.h"
@@ -14,6 +15,12 @@ Numbers Driver::numbers(Target target) {
     counted[name] += before;
   }
   return counted;
+}
+
+bool Driver::nothing_is_in_flight() {
+  return std::ranges::all_of(kTargets, [&](Target target) {
+    return numbers(target).at(kInFlight) == before_.at(static_cast<std::size_t>(target)).at(kInFlight);
+  });
 }
 
 bool Driver::is_multiplexed(Target target) {

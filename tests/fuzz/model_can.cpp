@@ -19,7 +19,7 @@ bool Model::can(const Step& step) const {
   }
   if (step.act == Act::forget) {
     // What becomes of streams in such a time is said elsewhere.
-    return connections_.empty() && !datagrams_.empty();
+    return connections_.empty() && datagrams_.can_forget();
   }
   if (step.act == Act::refuse) {
     return step.how == How::tcp || step.how == How::tcp6;
