@@ -265,7 +265,8 @@ TEST_CASE("the slowest requests of a minute are recorded under load, or counted 
       ids.push_back(tacho.app().scraper().table({}).rows.at(0).id);
     }
     Recorded now;
-    for (const SlowRequest& request : tacho.app().scraper().slowest(ids).targets.at(0).requests) {
+    const auto view = tacho.app().scraper().slowest(ids);
+    for (const SlowRequest& request : view.targets.at(0).requests) {
       now[request.ended_ns / minute.count()].push_back(request);
     }
     for (auto& [number, requests] : now) {
