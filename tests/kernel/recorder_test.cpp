@@ -35,6 +35,7 @@ constexpr std::size_t kThreads = 2;
 constexpr std::size_t kConnections = 12;  // of a thread; a stall makes no more requests slow than are kept
 constexpr std::size_t kMinutes = 64;      // at most
 constexpr std::size_t kBytes = 8;
+constexpr std::size_t kNoted = 32;       // of a minute, by each side; more than are recorded
 constexpr std::int64_t kSend = 200'000;  // ns; no send takes longer, unless its thread is kept from a CPU
 
 /// A request that took long, as one side has measured it.
@@ -59,7 +60,7 @@ class Longest {
   [[nodiscard]] const auto& all() const { return all_; }
 
  private:
-  std::array<Long, 2 * RECORDS_A_STEP> all_{};
+  std::array<Long, kNoted> all_{};
   std::int64_t least_ = 0;
 };
 
