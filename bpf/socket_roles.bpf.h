@@ -135,6 +135,13 @@ static __always_inline int name_users(const struct unix_sock *self)
 	return BPF_CORE_READ(self, addr, refcnt.refs.counter);
 }
 
+/* Of datagram sockets: a client's, which has a name for the replies, if it has one. */
+static __always_inline bool is_connected_to(const struct unix_sock *self, const struct unix_sock *other)
+{
+	return other && BPF_CORE_READ(other, addr) &&
+	       (const struct unix_sock *)BPF_CORE_READ(other, peer) != self;
+}
+
 /*
  * The accepted end of a unix connection has the listening socket's name, and shares it; the other end has
  * none, or one of its own. Once nobody listens any more, one that is left of two named ends counts as the
@@ -148,7 +155,7 @@ static __always_inline u8 unix_role(struct sock *sk, u32 direction)
 	bool other_named = other && BPF_CORE_READ(other, addr);
 
 	if (is_datagram(sk)) {
-		if (direction == TACHO_SEND)
+		if (direction == TACHO_SEND || (direction == OLDER_THAN_US && is_connected_to(self, other)))
 			return TACHO_ROLE_DATAGRAM_CLIENT;
 		if (!named)
 			return TACHO_ROLE_OTHER;

@@ -117,8 +117,8 @@ std::optional<std::string> why_not_reload(const web::Request& request, bool life
   if (request.header("Origin") || site != "none") {
     return "no page of a browser may reload";
   }
-  const bool forwarded =
-      request.header("Forwarded") || request.header("X-Forwarded-For") || request.header("X-Real-IP");
+  const bool forwarded = request.header("Forwarded") || request.header("X-Forwarded-For") ||
+                         request.header("X-Real-IP") || request.header("Via");
   if (lifecycle || request.authenticated || (request.local && !forwarded)) {
     return std::nullopt;
   }

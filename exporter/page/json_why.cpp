@@ -17,15 +17,22 @@ json period_json(const scrape::Waits& waits) {
   json period = means_json(waits.all);
   period.update({{"seconds", number(waits.seconds)},
                  {"rate", number(waits.requests / waits.seconds)},
-                 {"slow", means_json(waits.slow)},
                  {"running", number(waits.running)},
                  {"runnable", number(waits.runnable)},
-                 {"throttled", number(waits.throttled)}});
+                 {"throttled", number(waits.throttled)},
+                 {"cores", number(waits.cores)}});
   return period;
 }
 
 json period_json(const std::optional<scrape::Waits>& waits) {
   return waits ? period_json(*waits) : json(nullptr);
+}
+
+json slow_json(const scrape::WaitHistory::Slow& slow) {
+  json object = means_json(slow.mean);
+  object["seconds"] = number(slow.seconds);
+  object["threshold"] = slow.threshold > 0 ? number(slow.threshold) : json(nullptr);
+  return object;
 }
 
 json part_name(const std::optional<request_part>& part) {
@@ -52,8 +59,8 @@ json target_json(const scrape::WhyView::Target& target) {
           {"bottleneck", part_name(diagnosis.bottleneck)},
           {"sentence", explanation.sentence},
           {"next", explanation.next},
-          {"slow_seconds", number(target.slow_seconds)},
           {"now", period_json(diagnosis.periods.now)},
+          {"slow", slow_json(diagnosis.periods.slow)},
           {"five_minutes", period_json(diagnosis.periods.five_minutes)},
           {"hour", period_json(diagnosis.periods.hour)},
           {"evidence", std::move(evidence)}};

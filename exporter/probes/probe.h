@@ -61,7 +61,8 @@ struct ConditionCounters {
 struct CallSums {
   std::uint32_t slot = 0;  ///< the peer's, among the target's
   std::uint64_t calls = 0;
-  std::uint64_t ns = 0;  ///< last send to first byte back
+  std::uint64_t ns = 0;          ///< last send to first byte back
+  std::uint64_t in_line_ns = 0;  ///< of calls by threads that had a request to answer
 };
 
 /// What the sampler reads of a target once a second, beside the window's counters; each probe adds its part.

@@ -179,7 +179,8 @@ class SocketProbe final : public Probe {
       const std::uint64_t calls = metrics::total(duration);
       counters.calls += calls;
       if (calls > 0) {
-        activity.calls.push_back({.slot = slot, .calls = calls, .ns = duration.sum_ns});
+        activity.calls.push_back(
+            {.slot = slot, .calls = calls, .ns = duration.sum_ns, .in_line_ns = load(entry.in_line_ns)});
       }
     });
     if (object_->attached("receive") && object_->attached("send")) {

@@ -38,6 +38,16 @@ bool write_file(const char* path, const std::string& text) {
   return file && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
+/// Of a user of its own nobody else's processes count; where the limit cannot be lifted it is as high as it may be.
+void lift_process_limit() {
+  const rlimit none{.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
+  rlimit limit{};
+  if (::setrlimit(RLIMIT_NPROC, &none) != 0 && ::getrlimit(RLIMIT_NPROC, &limit) == 0) {
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(RLIMIT_NPROC, &limit);
+  }
+}
+
 /// Where memory runs out, these processes go before the collector: all that they hold is made again.
 void raise_oom_score() {
   constexpr int kMore = 500;
@@ -138,6 +148,7 @@ std::vector<std::string> confine_starter() {
   const rlimit no_core{.rlim_cur = 0, .rlim_max = 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
   raise_oom_score();
+  lift_process_limit();
   bool rootless = leave_namespaces() && leave_mounts();
   if (!rootless) {
     const auto left = leave_for_nothing();

@@ -56,8 +56,9 @@ constexpr std::array kLostEvents{Names{"tacho_bottleneck"},
 constexpr std::array kOneWay{Names{"tacho_request_receive_seconds"}, Names{"tacho_requests_in_flight"},
                              Names{"tacho_requests_unanswered_total"}};
 
-constexpr std::array kFrozen{Names{"tacho_idle_seconds_total"}, Names{"tacho_poll_duration_mean_seconds"},
-                             Names{"tacho_requests_in_flight"}, Names{"tacho_saturation_ratio"}};
+constexpr std::array kFrozen{Names{"tacho_bottleneck"}, Names{"tacho_idle_seconds_total"},
+                             Names{"tacho_poll_duration_mean_seconds"}, Names{"tacho_requests_in_flight"},
+                             Names{"tacho_saturation_ratio"}};
 
 constexpr std::array kMultiplexedCalls{Names{"tacho_dependency_calls_total"},
                                        Names{"tacho_dependency_duration_seconds"}};

@@ -35,12 +35,13 @@ struct Diagnosis {
       dependency,  ///< calls to `peer`, while which the part grew
       cpu,         ///< threads that could run wait for a CPU
       quota,       ///< … because the quota of the cgroup is used up
-      demand,      ///< more requests at a time than the target has threads for
+      demand,      ///< more requests come, or all CPUs are busy with them
     };
     Kind kind = Kind::part;
     request_part part = TACHO_PART_OTHER;  ///< that has grown, or in which the time goes
-    double seconds = 0;                    ///< a request: more than before if `slower`, else in all
-    std::uint32_t peer = 0;                ///< slot of a dependency
+    double seconds = 0;                    ///< a request: more than before if `slower`, else in all; not below 0
+    std::uint32_t peer = 0;                ///< slot of a dependency; 0: those beyond max_peers
+    std::optional<request_part> behind;    ///< where requests wait for threads that are at `part`
   };
 
   Verdict verdict = Verdict::too_few;
@@ -65,20 +66,20 @@ metrics::Row bottleneck_row(std::optional<request_part> bottleneck, std::uint32_
 struct Explanation {
   struct Evidence {
     std::string shows;
-    std::string query;  ///< in PromQL, of this target alone
+    std::string query;  ///< in PromQL; of one instance, if `instance` is added
   };
 
   std::string_view verdict;  ///< too_few, unseen, steady, contended, slower
-  std::string cause;         ///< "lock", "dependency 10.0.0.7:5432", "cpu", "quota", "demand"; empty: none is named
-  std::string sentence;      ///< one or two
+  std::string cause;         ///< "lock", "dependency 10.0.0.7:5432", "cpu shortage", "cpu quota", "demand"; empty: none
+  std::string sentence;      ///< one to three
   std::vector<Evidence> evidence;
   std::string next;  ///< what to look at; empty: nothing
 };
 
 /// @param labels of the target
-/// @param peer what the peer of the cause is called; empty: there is none
-/// @param slow_seconds above which duration requests are slow now; 0: not known
-Explanation explain(const Diagnosis& diagnosis, const targets::Labels& labels, std::string_view peer,
-                    double slow_seconds);
+/// @param peer what the peer of a dependency is called
+/// @param doubts conditions that hold and judge what the diagnosis is made of
+Explanation explain(const Diagnosis& diagnosis, const targets::Labels& labels, std::string_view peer = {},
+                    std::span<const std::string_view> doubts = {});
 
 }  // namespace tacho::scrape

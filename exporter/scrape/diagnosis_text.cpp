@@ -19,37 +19,58 @@ using Verdict = Diagnosis::Verdict;
 
 struct PartWords {
   std::string_view waits;  ///< after "requests"
+  std::string_view held;   ///< after "threads": what keeps them; empty: they are not at work there
   std::string_view next;
 };
 
 /// By enum request_part.
 constexpr std::array<PartWords, TACHO_PARTS> kWords{{
-    {"wait in the socket until a thread reads them",
+    {"wait in the socket until a thread reads them", "",
      "tacho_saturation_ratio: how near the target is to what it can serve."},
-    {"come in pieces: the rest of them is on its way", "The client and the network: they decide when the rest comes."},
-    {"wait inside the server until a thread begins with them",
+    {"come in pieces: the rest of them is on its way", "",
+     "The client and the network: they decide when the rest comes."},
+    {"wait inside the server until a thread begins with them", "",
      "The size of its pool of threads, and what these are held by: the parts after hand-over."},
-    {"are worked on by a CPU", "A profile of the program (perf, or its language's own)."},
-    {"wait for a CPU", "Who else runs on these CPUs (top, systemd-cgtop), and the weight of the target's cgroup."},
-    {"wait for a lock", "Who holds it: stacks of the threads that sleep in futex (perf, gdb, jstack, py-spy)."},
-    {"wait for a disk", "The disk's own queue, and who else writes to it (iostat -x, pidstat -d, io.stat of cgroups)."},
-    {"wait in calls on sockets", "Whom it calls: tacho_dependency_duration_seconds by peer."},
-    {"wait for an event in epoll, poll or the like",
+    {"have their thread on a CPU", "compute", "A profile of the program (perf, or its language's own)."},
+    {"wait for a CPU", "wait for a CPU",
+     "Who else runs on these CPUs (top, systemd-cgtop), and the weight of the target's cgroup."},
+    {"wait for a lock or for another thread", "wait for a lock or for another thread",
+     "Who holds it: stacks of the threads that sleep in futex (perf, gdb, jstack, py-spy)."},
+    {"wait for a disk", "wait for a disk",
+     "The disk's own queue, and who else writes to it (iostat -x, pidstat -d, io.stat of cgroups)."},
+    {"wait in calls on sockets", "wait in calls on sockets",
+     "Whom it calls: tacho_dependency_duration_seconds by peer."},
+    {"wait for an event in epoll, poll or the like", "wait for an event in epoll, poll or the like",
      "What wakes it: a dependency (tacho_dependency_duration_seconds by peer), a timer, or another process, as a "
-     "database's "
-     "row locks do."},
-    {"sleep", "A pause in the program itself: a retry, a limit of rates, a loop that polls."},
-    {"wait for something else", "tacho_offcpu_seconds_total by syscall: page faults, file locks, child processes."},
+     "database's row locks do."},
+    {"sleep", "sleep", "A pause in the program itself: a retry, a limit of rates, a loop that polls."},
+    {"wait for something else", "wait for something else",
+     "tacho_offcpu_seconds_total by syscall: page faults, file locks, child processes."},
 }};
 
 constexpr std::array<std::string_view, 5> kVerdicts{"too_few", "unseen", "steady", "contended", "slower"};
 
+/// As PromQL spells a string. U+FFFD, which it takes for a byte that is not UTF-8, by its bytes.
+std::string promql_string(std::string_view value) {
+  constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+  std::string text;
+  metrics::append_label_value(text, value);
+  for (std::size_t at = text.find(kReplacement); at != std::string::npos; at = text.find(kReplacement, at)) {
+    text.replace(at, kReplacement.size(), R"(\xef\xbf\xbd)");
+  }
+  return '"' + text + '"';
+}
+
+/// Labels that the target has not are said to be empty: others of its name may have them.
 std::string selector(const targets::Labels& labels, std::string_view more = "") {
   std::string text;
   for (const auto& [name, value] : labels) {
-    text += fmt::format("{}{}=\"", text.empty() ? "" : ",", name);
-    metrics::append_label_value(text, value);
-    text += '"';
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, promql_string(value));
+  }
+  for (const std::string_view name : {"namespace", "pod", "container"}) {
+    if (std::ranges::find(labels, name, &targets::Labels::value_type::first) == labels.end()) {
+      text += fmt::format("{}{}=\"\"", text.empty() ? "" : ",", name);
+    }
   }
   return fmt::format("{{{}{}}}", text, more);
 }
@@ -68,11 +89,16 @@ std::string_view name(request_part part) {
 
 /// "the five minutes before", "the 42 s before".
 std::string when(const Diagnosis& diagnosis) {
+  constexpr double kMinute = 60;
   const double seconds = diagnosis.compared()->seconds;
-  if (diagnosis.than_hour) {
-    return seconds >= 3500 ? "the hour before" : fmt::format("the {:.0f} minutes before", seconds / 60);
+  if (diagnosis.than_hour && seconds >= 58 * kMinute && seconds <= 66 * kMinute) {
+    return "the hour before";
   }
-  return seconds >= 290 ? "the five minutes before" : fmt::format("the {:.0f} s before", seconds);
+  if (seconds >= 290 && seconds <= 370) {
+    return "the five minutes before";
+  }
+  return seconds >= 3 * kMinute ? fmt::format("the {:.0f} minutes before", seconds / kMinute)
+                                : fmt::format("the {:.0f} s before", seconds);
 }
 
 /// What waits for a CPU, of the time in which threads could run.
@@ -81,39 +107,51 @@ std::string lacks_cpu(const Waits& now) {
                      format_share(now.runnable / (now.running + now.runnable)));
 }
 
+std::string who(const Diagnosis::Cause& cause, std::string_view peer) {
+  return cause.peer == 0 ? "peers beyond limits.max_peers" : std::string(peer);
+}
+
 /// Ends the sentence that says how long requests take.
 std::string clause(const Diagnosis& diagnosis, std::string_view peer) {
   const Diagnosis::Cause& cause = *diagnosis.cause;
   const Waits& now = diagnosis.periods.now;
   const std::string length = fmt::format("for {} {} they", format_time(cause.seconds),
                                          diagnosis.verdict == Verdict::slower ? "more" : "of that");
+  std::string behind;
+  if (cause.behind) {
+    behind = fmt::format("they {}, and threads ", kWords.at(*cause.behind).waits);
+  }
   switch (cause.kind) {
     case Kind::dependency:
-      return fmt::format("{} wait for answers from {}", length, peer);
+      return cause.behind ? fmt::format("{}wait for answers from {}", behind, who(cause, peer))
+                          : fmt::format("{} wait for answers from {}", length, who(cause, peer));
     case Kind::quota:
-      return fmt::format("the quota of CPU time stops the target in {} of the time", format_share(now.throttled));
+      return fmt::format("the quota of CPU time is used up, {}", lacks_cpu(now));
     case Kind::cpu:
-      return fmt::format("CPUs are short: {}", lacks_cpu(now));
+      return fmt::format("CPUs are short, {}", lacks_cpu(now));
     case Kind::demand:
       return fmt::format("{} {}, as more come than its threads work off", length, kWords.at(cause.part).waits);
     case Kind::part:
-      return fmt::format("{} {}", length, kWords.at(cause.part).waits);
+      return cause.behind ? fmt::format("{}{}", behind, kWords.at(cause.part).held)
+                          : fmt::format("{} {}", length, kWords.at(cause.part).waits);
   }
   std::unreachable();
 }
 
-std::string slow_sentence(const Diagnosis& diagnosis, double slow_seconds) {
-  const MeanParts& slow = diagnosis.periods.now.slow;
-  if (!diagnosis.bottleneck || slow_seconds <= 0) {
+std::string slow_sentence(const Diagnosis& diagnosis) {
+  const WaitHistory::Slow& slow = diagnosis.periods.slow;
+  if (!diagnosis.bottleneck) {
     return "";
   }
-  return fmt::format(" Slow ones, of more than {}, take {}: in {} of that they {}.", format_time(slow_seconds),
-                     format_time(slow.seconds), share_of(slow, *diagnosis.bottleneck),
+  return fmt::format(" Slow ones{} take {}: in {} of that they {}.",
+                     slow.threshold > 0 ? fmt::format(", of more than {},", format_time(slow.threshold)) : "",
+                     format_time(slow.mean.seconds), share_of(slow.mean, *diagnosis.bottleneck),
                      kWords.at(*diagnosis.bottleneck).waits);
 }
 
-std::string sentence(const Diagnosis& diagnosis, std::string_view peer, double slow_seconds) {
+std::string sentence(const Diagnosis& diagnosis, std::string_view peer) {
   const Waits& now = diagnosis.periods.now;
+  const std::string takes = fmt::format("equests take {}", format_time(now.all.seconds));
   switch (diagnosis.verdict) {
     case Verdict::too_few:
       return fmt::format("{:.0f} requests in the last {:.0f} s are too few to say what they wait for.", now.requests,
@@ -124,17 +162,18 @@ std::string sentence(const Diagnosis& diagnosis, std::string_view peer, double s
           "io_uring).",
           format_share(1 - now.all.requests / now.requests));
     case Verdict::steady:
-      return fmt::format("Nothing stands out: requests take {}, in {} of that they {}.", format_time(now.all.seconds),
-                         share_of(now.all, most_of(now.all)), kWords.at(most_of(now.all)).waits) +
-             slow_sentence(diagnosis, slow_seconds);
+      return fmt::format("Nothing stands out: r{}, in {} of that they {}.{}", takes,
+                         share_of(now.all, most_of(now.all)), kWords.at(most_of(now.all)).waits,
+                         slow_sentence(diagnosis));
     case Verdict::contended:
-      return fmt::format("Requests take {}: {}.", format_time(now.all.seconds), clause(diagnosis, peer)) +
-             slow_sentence(diagnosis, slow_seconds);
-    case Verdict::slower:
-      return fmt::format("Requests take {}, {:.1f} times as long as in {}: {}.", format_time(now.all.seconds),
-                         now.all.seconds / diagnosis.compared()->all.seconds, when(diagnosis),
-                         clause(diagnosis, peer)) +
-             slow_sentence(diagnosis, slow_seconds);
+      return fmt::format("R{}: {}.{}", takes, clause(diagnosis, peer), slow_sentence(diagnosis));
+    case Verdict::slower: {
+      const std::string longer = fmt::format("{:.1f} times as long as in {}",
+                                             now.all.seconds / diagnosis.compared()->all.seconds, when(diagnosis));
+      return fmt::format("R{}, {}: {}.{}", takes, longer,
+                         diagnosis.cause ? clause(diagnosis, peer) : "no part of them stands out",
+                         slow_sentence(diagnosis));
+    }
   }
   std::unreachable();
 }
@@ -144,7 +183,7 @@ std::string cause_name(const Diagnosis::Cause& cause, std::string_view peer) {
     case Kind::part:
       return std::string(name(cause.part));
     case Kind::dependency:
-      return fmt::format("dependency {}", peer);
+      return fmt::format("dependency {}", who(cause, peer));
     case Kind::cpu:
       return "cpu shortage";
     case Kind::quota:
@@ -160,7 +199,8 @@ std::string_view next(const Diagnosis::Cause& cause) {
     case Kind::dependency:
       return "That peer: watched by tacho where it runs, or by what it says itself.";
     case Kind::quota:
-      return "The quota (cpu.max, limits.cpu), or fewer threads: tacho_cpu_limit_cores says what it is.";
+      return "The quota (cpu.max, limits.cpu), or fewer threads: tacho_cpu_limit_cores says what it is, "
+             "tacho_cpu_throttled_seconds_total what it took.";
     case Kind::cpu:
       return kWords.at(TACHO_PART_RUNQUEUE).next;
     case Kind::demand:
@@ -173,32 +213,33 @@ std::string_view next(const Diagnosis::Cause& cause) {
 std::vector<Explanation::Evidence> evidence(const Diagnosis& diagnosis, const targets::Labels& labels,
                                             std::string_view peer) {
   const std::string own = selector(labels);
+  const std::string known = selector(labels, R"(,mode!="unknown")");
   std::vector<Explanation::Evidence> list{
-      {"the mean by part",
-       fmt::format("rate(tacho_request_time_seconds_total{}[1m]) / ignoring(part) group_left() sum without (mode) "
-                   "(rate(tacho_request_serving_total{}[1m]))",
-                   own, selector(labels, ",mode!=\"unknown\""))},
-      {"that of slow requests", fmt::format("rate(tacho_slow_request_time_seconds_total{}[1m]) / ignoring(part) "
-                                            "group_left() rate(tacho_slow_requests_total{}[1m])",
+      {"the mean by part", fmt::format("rate(tacho_request_time_seconds_total{}[5m]) / ignoring(part) group_left() sum "
+                                       "without (mode) (rate(tacho_request_serving_total{}[5m]))",
+                                       own, known)},
+      {"that of slow requests", fmt::format("rate(tacho_slow_request_time_seconds_total{}[5m]) / ignoring(part) "
+                                            "group_left() (rate(tacho_slow_requests_total{}[5m]) > 0)",
                                             own, own)}};
   if (!diagnosis.cause) {
     return list;
   }
   switch (diagnosis.cause->kind) {
     case Kind::dependency: {
-      std::string of_peer = ",peer=\"";
-      metrics::append_label_value(of_peer, peer);
-      const std::string calls = selector(labels, of_peer + '"');
-      list.push_back({"the mean of its calls", fmt::format("rate(tacho_dependency_duration_seconds_sum{}[1m]) / "
-                                                           "rate(tacho_dependency_duration_seconds_count{}[1m])",
-                                                           calls, calls)});
+      const std::string calls = selector(labels, fmt::format(",peer={}", promql_string(peer)));
+      list.push_back(
+          {"the mean of its calls", fmt::format("rate(tacho_dependency_duration_seconds_sum{0}[5m]) / "
+                                                "rate(tacho_dependency_duration_seconds_count{0}[5m]) or "
+                                                "histogram_sum(rate(tacho_dependency_duration_seconds{0}[5m])) / "
+                                                "histogram_count(rate(tacho_dependency_duration_seconds{0}[5m]))",
+                                                calls)});
       break;
     }
     case Kind::quota:
-      list.push_back({"the time throttled", fmt::format("rate(tacho_cpu_throttled_seconds_total{}[1m])", own)});
+      list.push_back({"the time throttled", fmt::format("rate(tacho_cpu_throttled_seconds_total{}[5m])", own)});
       break;
     case Kind::cpu:
-      list.push_back({"threads that wait for a CPU", fmt::format("rate(tacho_thread_state_seconds_total{}[1m])",
+      list.push_back({"threads that wait for a CPU", fmt::format("rate(tacho_thread_state_seconds_total{}[5m])",
                                                                  selector(labels, ",state=\"runnable\""))});
       break;
     case Kind::demand:
@@ -213,13 +254,16 @@ std::vector<Explanation::Evidence> evidence(const Diagnosis& diagnosis, const ta
 }  // namespace
 
 Explanation explain(const Diagnosis& diagnosis, const targets::Labels& labels, std::string_view peer,
-                    double slow_seconds) {
+                    std::span<const std::string_view> doubts) {
   Explanation result;
   result.verdict = kVerdicts.at(static_cast<std::size_t>(diagnosis.verdict));
   result.cause = diagnosis.cause ? cause_name(*diagnosis.cause, peer) : "";
-  result.sentence = sentence(diagnosis, peer, slow_seconds);
+  result.sentence = sentence(diagnosis, peer);
   if (diagnosis.verdict >= Verdict::steady) {
     result.evidence = evidence(diagnosis, labels, peer);
+    if (!doubts.empty()) {
+      result.sentence += fmt::format(" Doubtful: {}.", fmt::join(doubts, ", "));
+    }
   }
   if (diagnosis.cause) {
     result.next = next(*diagnosis.cause);

@@ -164,7 +164,6 @@ void Scraper::follow_waits(Runtime& runtime, std::int64_t now_ns, const probes::
     runtime.waits = std::make_unique<WaitHistory>(window_);
   }
   runtime.waits->push(std::move(*sums));
-  runtime.slow_ns = activity.anatomy->slow_ns;
   const auto diagnosis = diagnose(*runtime.waits);
   runtime.bottleneck = diagnosis ? diagnosis->bottleneck : std::nullopt;
   if (runtime.bottleneck) {

@@ -110,8 +110,7 @@ class Scraper final : public targets::TargetObserver {
     ConditionWatch conditions;
     SaturationWatch saturation;
     std::unique_ptr<WaitHistory> waits;         // from the first request on of which it is known what it waits for
-    std::uint64_t slow_ns = 0;                  // as of the last sample
-    std::uint64_t requests = 0;                 // the same
+    std::uint64_t requests = 0;                 // as of the last sample
     std::optional<request_part> bottleneck;     // the same
     std::uint32_t bottlenecks = 0;              // parts that were one, by bit
     std::vector<metrics::TargetSeries> series;  // by probe, then of kJudgements

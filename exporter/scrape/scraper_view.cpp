@@ -162,18 +162,17 @@ std::optional<WhyView::Target> Scraper::explain(const Runtime& runtime, const pr
     return {};
   }
   std::string_view peer;
-  if (diagnosis->cause) {
+  if (diagnosis->cause && diagnosis->cause->kind == Diagnosis::Cause::Kind::dependency) {
     const auto found = std::ranges::find(counts.dependencies, diagnosis->cause->peer, &probes::Dependency::slot);
     peer = found == counts.dependencies.end() ? std::string_view("other") : found->peer;
   }
+  std::vector<std::string_view> doubts = holding(runtime.conditions.evaluate(runtime.window.few_samples()));
+  std::erase_if(doubts,
+                [](std::string_view condition) { return !invalidates(condition, bottleneck_families().front().name); });
   const targets::DesiredTarget& wanted = runtime.target->wanted;
-  const double slow_seconds = static_cast<double>(runtime.slow_ns) / metrics::kNanosecondsPerSecond;
-  Explanation explanation = scrape::explain(*diagnosis, wanted.labels, peer, slow_seconds);
-  return WhyView::Target{.id = runtime.id,
-                         .name = wanted.name,
-                         .slow_seconds = slow_seconds,
-                         .diagnosis = std::move(*diagnosis),
-                         .explanation = std::move(explanation)};
+  Explanation explanation = scrape::explain(*diagnosis, wanted.labels, peer, doubts);
+  return WhyView::Target{
+      .id = runtime.id, .name = wanted.name, .diagnosis = std::move(*diagnosis), .explanation = std::move(explanation)};
 }
 
 WhyView Scraper::why(std::span<const std::string> ids) {

@@ -118,7 +118,6 @@ struct WhyView {
   struct Target {
     std::string id;
     std::string name;
-    double slow_seconds = 0;  ///< above which duration requests are slow; 0: not known
     Diagnosis diagnosis;
     Explanation explanation;
   };

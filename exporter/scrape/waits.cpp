@@ -15,6 +15,8 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kMinute = 60 * kSecond;
 constexpr std::int64_t kFiveMinutes = 5 * kMinute;
 constexpr std::int64_t kHour = 60 * kMinute;
+/// Than was asked for: a longer period says something else.
+constexpr std::int64_t kMostTimesLonger = 2;
 
 double seconds(std::uint64_t ns) {
   return static_cast<double>(ns) * 1e-9;
@@ -47,19 +49,21 @@ std::optional<WaitSums> wait_sums(std::int64_t time_ns, const probes::Activity& 
                   .requests = requests,
                   .all = activity.anatomy->all,
                   .slow = activity.anatomy->slow,
+                  .slow_ns = activity.anatomy->slow_ns,
                   .running_ns = activity.running_ns.value_or(0),
                   .runnable_ns = activity.runnable_ns,
                   .throttled_ns = activity.cpu.throttled_ns,
+                  .cores = activity.cpu.cores,
                   .calls = activity.calls};
 }
 
 Waits between(const WaitSums& older, const WaitSums& newer) {
-  Waits waits{.seconds = seconds(
-                  metrics::gain(static_cast<std::uint64_t>(older.time_ns), static_cast<std::uint64_t>(newer.time_ns))),
-              .requests = static_cast<double>(metrics::gain(older.requests, newer.requests)),
-              .all = means(older.all, newer.all),
-              .slow = means(older.slow, newer.slow),
-              .calls = {}};
+  Waits waits;
+  waits.seconds =
+      seconds(metrics::gain(static_cast<std::uint64_t>(older.time_ns), static_cast<std::uint64_t>(newer.time_ns)));
+  waits.requests = static_cast<double>(metrics::gain(older.requests, newer.requests));
+  waits.all = means(older.all, newer.all);
+  waits.cores = newer.cores;
   if (waits.seconds == 0 || waits.requests == 0) {
     return waits;
   }
@@ -67,13 +71,14 @@ Waits between(const WaitSums& older, const WaitSums& newer) {
   waits.runnable = seconds(metrics::gain(older.runnable_ns, newer.runnable_ns)) / waits.seconds;
   waits.throttled = seconds(metrics::gain(older.throttled_ns, newer.throttled_ns)) / waits.seconds;
   for (const probes::CallSums& peer : newer.calls) {
-    const auto known = std::ranges::lower_bound(older.calls, peer.slot, {}, &probes::CallSums::slot);
-    const bool is_known = known != older.calls.end() && known->slot == peer.slot;
-    const std::uint64_t calls = metrics::gain(is_known ? known->calls : 0, peer.calls);
-    if (calls > 0) {
+    const auto found = std::ranges::lower_bound(older.calls, peer.slot, {}, &probes::CallSums::slot);
+    const bool is_known = found != older.calls.end() && found->slot == peer.slot;
+    const probes::CallSums known = is_known ? *found : probes::CallSums{};
+    if (const std::uint64_t calls = metrics::gain(known.calls, peer.calls); calls > 0) {
       waits.calls.push_back({.slot = peer.slot,
                              .calls = static_cast<double>(calls) / waits.requests,
-                             .seconds = seconds(metrics::gain(is_known ? known->ns : 0, peer.ns)) / waits.requests});
+                             .seconds = seconds(metrics::gain(known.ns, peer.ns)) / waits.requests,
+                             .in_line = seconds(metrics::gain(known.in_line_ns, peer.in_line_ns)) / waits.requests});
     }
   }
   return waits;
@@ -84,13 +89,14 @@ void WaitHistory::set_window(std::chrono::nanoseconds window) {
   levels_[0].apart_ns = window_ns_ / 2;
   levels_[0].kept_ns = std::max(kMinute, window_ns_);
   levels_[1].apart_ns = kMinute;
-  levels_[1].kept_ns = kFiveMinutes + kMinute;
+  levels_[1].kept_ns = std::max(kMinute, window_ns_) + kFiveMinutes;
   levels_[2].apart_ns = kFiveMinutes;
-  levels_[2].kept_ns = kHour + kMinute;
+  levels_[2].kept_ns = std::max(kMinute, window_ns_) + kHour;
 }
 
 void WaitHistory::push(WaitSums sums) {
-  if (latest_ && (sums.time_ns <= latest_->time_ns || sums.requests < latest_->requests)) {
+  if (latest_ && (sums.time_ns <= latest_->time_ns || sums.requests < latest_->requests ||
+                  count(sums.all) < count(latest_->all))) {
     for (Level& level : levels_) {
       level.samples.clear();
     }
@@ -106,7 +112,12 @@ void WaitHistory::push(WaitSums sums) {
   latest_ = std::move(sums);
 }
 
-const WaitSums& WaitHistory::at_age(std::int64_t age_ns) const {
+std::size_t WaitHistory::samples() const {
+  return std::accumulate(levels_.begin(), levels_.end(), std::size_t{0},
+                         [](std::size_t sum, const Level& level) { return sum + level.samples.size(); });
+}
+
+const WaitSums* WaitHistory::at_age(std::int64_t age_ns) const {
   const WaitSums* best = nullptr;
   const WaitSums* oldest = nullptr;
   for (const Level& level : levels_) {
@@ -119,30 +130,54 @@ const WaitSums& WaitHistory::at_age(std::int64_t age_ns) const {
       }
     }
   }
-  return best == nullptr ? *oldest : *best;
+  const WaitSums* found = best == nullptr ? oldest : best;
+  const bool is_near = found != nullptr && latest_->time_ns - found->time_ns <= kMostTimesLonger * age_ns;
+  return is_near ? found : nullptr;
 }
 
 std::optional<Waits> WaitHistory::before(const WaitSums& end, std::int64_t length_ns) const {
-  const WaitSums& begin = at_age(latest_->time_ns - end.time_ns + length_ns);
-  if (end.time_ns - begin.time_ns < window_ns_) {
+  const WaitSums* begin = at_age(latest_->time_ns - end.time_ns + length_ns);
+  const std::int64_t length = begin == nullptr ? 0 : end.time_ns - begin->time_ns;
+  if (length < std::min(window_ns_, kMinute) || length > kMostTimesLonger * length_ns) {
     return {};
   }
-  return between(begin, end);
+  return between(*begin, end);
+}
+
+WaitHistory::Slow WaitHistory::slow() const {
+  Slow slow;
+  for (const std::int64_t age : {window_ns_, std::max(kMinute, window_ns_), std::max(kFiveMinutes, window_ns_)}) {
+    const WaitSums* begin = at_age(age);
+    if (begin != nullptr) {
+      slow = {.mean = means(begin->slow, latest_->slow),
+              .seconds = seconds(static_cast<std::uint64_t>(latest_->time_ns - begin->time_ns)),
+              .threshold = begin->slow_ns == latest_->slow_ns ? seconds(latest_->slow_ns) : 0};
+    }
+    if (slow.mean.requests >= static_cast<double>(kEnoughSlow)) {
+      break;
+    }
+  }
+  return slow;
 }
 
 std::optional<WaitHistory::Periods> WaitHistory::periods() const {
   if (!latest_) {
     return {};
   }
-  const WaitSums* begin = &at_age(window_ns_);
-  if (latest_->time_ns - begin->time_ns < window_ns_) {
+  const WaitSums* begin = at_age(window_ns_);
+  if (begin != nullptr && latest_->time_ns - begin->time_ns < window_ns_) {
     return {};
   }
-  if (count(latest_->all) - count(begin->all) < kEnough) {
-    begin = &at_age(std::max(kMinute, window_ns_));
+  if (begin == nullptr || count(latest_->all) - count(begin->all) < kEnough) {
+    begin = at_age(std::max(kMinute, window_ns_));
   }
-  Periods periods{
-      .now = between(*begin, *latest_), .five_minutes = before(*begin, kFiveMinutes), .hour = before(*begin, kHour)};
+  if (begin == nullptr) {
+    return {};
+  }
+  Periods periods{.now = between(*begin, *latest_),
+                  .slow = slow(),
+                  .five_minutes = before(*begin, kFiveMinutes),
+                  .hour = before(*begin, kHour)};
   if (periods.hour && periods.five_minutes && periods.hour->seconds <= periods.five_minutes->seconds) {
     periods.hour.reset();
   }

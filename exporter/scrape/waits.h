@@ -20,9 +20,11 @@ struct WaitSums {
   std::uint64_t requests = 0;
   probes::Anatomy::Parts all;           ///< of requests whose mode is known
   probes::Anatomy::Parts slow;          ///< of these, the slow ones
+  std::uint64_t slow_ns = 0;            ///< above which duration one is slow, now; 0: not known
   std::uint64_t running_ns = 0;         ///< time of the target's threads on CPUs
   std::uint64_t runnable_ns = 0;        ///< … waiting for one
-  std::uint64_t throttled_ns = 0;       ///< time in which its quota stopped it
+  std::uint64_t throttled_ns = 0;       ///< … that a quota kept from their CPUs, summed over these
+  double cores = 0;                     ///< CPUs that the target may use; not cumulative; 0: not known
   std::vector<probes::CallSums> calls;  ///< by slot, rising
 };
 
@@ -42,16 +44,19 @@ struct Waits {
     std::uint32_t slot = 0;
     double calls = 0;    ///< a request
     double seconds = 0;  ///< a request: all of its calls
+    double in_line = 0;  ///< of these, by threads that had a request to answer
   };
 
   double seconds = 0;    ///< length of the period
   double requests = 0;   ///< all that were answered
   MeanParts all;         ///< those whose mode is known
-  MeanParts slow;        ///< of these, the slow ones
   double running = 0;    ///< threads on CPUs, on average
   double runnable = 0;   ///< threads that waited for one, on average
-  double throttled = 0;  ///< share of the time in which the quota stopped the target, 0 … 1
+  double throttled = 0;  ///< CPUs that a quota took from the target's threads, on average
+  double cores = 0;      ///< CPUs that the target might use; 0: not known
   std::vector<Calls> calls;
+
+  [[nodiscard]] double rate() const { return seconds > 0 ? requests / seconds : 0; }
 };
 
 /// Of the time between two samples.
@@ -67,9 +72,20 @@ class WaitHistory {
   /// With fewer requests in the window, "now" is the last minute.
   static constexpr std::uint64_t kEnough = 100;
 
+  /// Slow requests: of the window, or of as much as it takes to have ten of them, up to five minutes.
+  static constexpr std::uint64_t kEnoughSlow = 10;
+
+  struct Slow {
+    MeanParts mean;
+    double seconds = 0;    ///< length of the period
+    double threshold = 0;  ///< in seconds, if it was the same throughout; else 0
+  };
+
+  /// No period is much longer than it says: while tacho was stopped nothing is known.
   struct Periods {
     Waits now;                          ///< the window and up to half of it more, or the last minute
-    std::optional<Waits> five_minutes;  ///< those before; less where there was no more, but not less than the window
+    Slow slow;                          ///< now
+    std::optional<Waits> five_minutes;  ///< those before; less where there was no more
     std::optional<Waits> hour;          ///< the hour before, as far as it is longer than `five_minutes`
   };
 
@@ -82,6 +98,8 @@ class WaitHistory {
 
   /// Nothing in the first window.
   [[nodiscard]] std::optional<Periods> periods() const;
+  /// So many are kept.
+  [[nodiscard]] std::size_t samples() const;
 
  private:
   struct Level {
@@ -90,9 +108,10 @@ class WaitHistory {
     std::deque<WaitSums> samples;
   };
 
-  /// The latest sample that is at least that old; the oldest one where none is.
-  [[nodiscard]] const WaitSums& at_age(std::int64_t age_ns) const;
+  /// The latest sample that is at least that old, else the oldest one; none that is older than twice that.
+  [[nodiscard]] const WaitSums* at_age(std::int64_t age_ns) const;
   [[nodiscard]] std::optional<Waits> before(const WaitSums& end, std::int64_t length_ns) const;
+  [[nodiscard]] Slow slow() const;
 
   std::int64_t window_ns_ = 0;
   std::array<Level, 3> levels_;

@@ -53,17 +53,18 @@ WhyTarget parse_target(const json& object) {
                                           printable(each.at("query").get<std::string>())));
   }
   const json& now = object.at("now");
+  const json& slow = object.at("slow");
   for (const Part& part : kParts) {
     const bool occurs = std::ranges::any_of(std::array{"now", "five_minutes", "hour"}, [&](const char* name) {
       return !object.at(name).is_null() && object.at(name).at("parts").contains(part.name);
     });
-    if (occurs || now.at("slow").at("parts").contains(part.name)) {
+    if (occurs || slow.at("parts").contains(part.name)) {
       target.parts.emplace_back(part.name);
     }
   }
   add_means(target, "NOW", now, number_of(now.at("rate")));
-  const double slow = number_of(object.at("slow_seconds"));
-  add_means(target, slow > 0 ? "SLOWER THAN " + format_time(slow) : "SLOW", now.at("slow"), kUnknown);
+  const double threshold = number_of(slow.at("threshold"));
+  add_means(target, threshold > 0 ? "SLOWER THAN " + format_time(threshold) : "SLOW ONES", slow, kUnknown);
   for (const auto& [name, title] : kBefore) {
     if (const json& before = object.at(name); !before.is_null()) {
       add_means(target, std::string(title), before, number_of(before.at("rate")));
@@ -136,8 +137,9 @@ Result<void> show_why(const TopOptions& options, std::ostream& out) {
   }
   if (targets->empty()) {
     return fail(
-        "it is not known what requests wait for: tacho needs `probes: {anatomy: {enabled: true}}`, and requests "
-        "for as long as `window` says");
+        "it is not known what requests wait for: tacho needs `probes: {anatomy: {enabled: true}}`, the probe sched, "
+        "and "
+        "requests for as long as `window` says");
   }
   for (const Row& row : about->targets.rows) {
     const auto why = std::ranges::find(*targets, row.id, &WhyTarget::id);

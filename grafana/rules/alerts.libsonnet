@@ -18,7 +18,7 @@ local conditions = import '../lib/conditions.libsonnet';
   },
 
   // What the slowest requests of the target wait for, where anatomy is measured.
-  local waits = '{{ with printf "tacho_bottleneck{instance=%q,target=%q,namespace=%q,pod=%q} == 1" $labels.instance $labels.target $labels.namespace $labels.pod | query }} Slow requests wait mostly for: {{ first . | label "part" }} (tacho why).{{ end }}',
+  local waits = '{{ range printf "tacho_bottleneck{instance=%q} == 1" $labels.instance | query }}{{ if and (eq .Labels.target $labels.target) (eq .Labels.namespace $labels.namespace) (eq .Labels.pod $labels.pod) (eq .Labels.container $labels.container) }} Slow requests wait mostly for: {{ .Labels.part }} (tacho why).{{ end }}{{ end }}',
 
   local target = '{{ $labels.target }}{{ with $labels.pod }} (pod {{ . }}){{ end }} on {{ $labels.instance }}',
 

@@ -120,7 +120,7 @@ def test_the_queue_inside_a_pool_over_a_load_sweep(cgroups):
     for attempt in range(2):
         levels = sweep(cgroups(f"sweep-{attempt}"), (40, 80, 120, 160, 230))
         first, last = levels[0], levels[-1]
-        if first.client - first.work < 0.008 and max(each.runqueue for each in levels) < 0.004:
+        if first.client - first.work < 0.008:
             break
     else:
         pytest.skip(f"the machine is too busy to compare the hand-over with what the client saw: {levels}")

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -11,7 +12,9 @@ import pytest
 
 from support import paths
 from support.certificate import self_signed
+from support.cgroup import Cgroup
 from support.exposition import Samples
+from support.process import Process
 from support.servers import ExactServer
 from support.tacho import Tacho, target
 
@@ -77,6 +80,19 @@ def test_plan_shows_hooks_and_targets(cgroups, config):
         planned = tacho("plan", f"--config.file={config(f'targets: [{{name: planned, cgroup: {group.path}}}]')}")
     assert planned.returncode == 0, planned.stderr
     assert "planned" in planned.stdout and "socket.send" in planned.stdout
+
+
+def test_plan_steers_no_terminal_with_names_of_others(cgroups, tmp_path):
+    hostile = "\x1b]0;pwn\x07\u202e\r"
+    program = tmp_path / hostile
+    shutil.copy(paths.EXACT_SERVER, program)
+    group = cgroups("terminal")
+    with Cgroup("\x1b[2J", group) as inner, Process([program, "--listen=127.0.0.1:0"], prefix=inner.prefix) as server:
+        server.wait_for_line("listening")
+        planned = tacho("plan")
+        assert planned.returncode == 0, planned.stderr
+        assert "\\x1b" in planned.stdout, "it is shown"
+        assert not [c for c in planned.stdout + planned.stderr if c in "\x1b\x07\r\u202e"]
 
 
 def test_once_writes_one_exposition(cgroups, config):

@@ -47,10 +47,15 @@ def test_prometheus_keeps_what_the_slowest_requests_waited_for(cgroups, form):
             return {one["value"]: one for _, some in prometheus.exemplars(series, began) for one in some}
 
         wait_until(lambda: any(value >= 0.33 for value in told()), 10, "the slowest request is an exemplar")
+        others = [one for value, one in told().items() if value > 0.125 and one["labels"]["part"] != "sleep"]
+        if others:
+            pytest.skip(f"the machine is too busy: requests that slept a millisecond took as long as the slowest: {others}")
         # Of a native histogram Prometheus 2.42 keeps one at a time.
         for bound, milliseconds in BUCKETS.items() if form == "openmetrics" else [(0.5, max(ASKED))]:
             sent, answered, client_saw = seen[milliseconds]
-            (one,) = (one for value, one in told().items() if milliseconds / 1000 <= value <= client_saw)
+            found = [one for value, one in told().items() if milliseconds / 1000 <= value <= client_saw]
+            assert len(found) == 1, (milliseconds, client_saw, told())
+            (one,) = found
             assert bound / 2 < one["value"] <= bound
             assert one["labels"]["part"] == "sleep" and 0.85 <= float(one["labels"]["share"]) <= 1, one
             assert sent - 0.002 <= one["timestamp"] <= answered + 0.002, (sent, one, answered)

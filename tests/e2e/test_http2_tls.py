@@ -13,12 +13,14 @@ from support.clients.curl import curl_times
 from support.clients.h2load import h2load
 from support.clients.tls import TlsConnection, context
 from support.servers import Apache, Caddy, HAProxy, Nginx, NodeTls, Script
-from support.slow import slow_but
+from support.slow import SKIPPED, slow_but
 from support.tacho import Tacho, target
 from support.waiting import wait_until
 
 WINDOW = {"window": "2s", "histograms": {"buckets_per_octave": 4}}
 CONNECTIONS = 4
+# At each of six servers.
+MANY_CONNECTIONS = 500 if SKIPPED else 5000
 # A quantile's place in its bucket is not known: with four buckets an octave they are 19 % wide.
 BUCKET = 1.19
 
@@ -160,6 +162,23 @@ def test_idle_connections_have_nothing_in_flight(name, cgroups):
             # After five seconds, and up to two visits of the sweep more.
             wait_until(lambda: tacho.scrape().get("tacho_requests_in_flight", target="server") == 0, 12, "the flight's end")
             assert tacho.scrape().get("tacho_requests_unanswered_total", target="server") == 0
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_thousands_of_connections_of_http1_raise_nothing(cgroups, agree, name):
+    """A connection for each request, under the versions and with the requests of HTTP/1.1 that the server knows."""
+    group = cgroups("server")
+    with SERVERS[name](group.prefix) as server, Tacho({"targets": [target("server", group.path)], **WINDOW}) as tacho:
+        done = 0
+        with tacho.watch("server") as change:
+            while done < MANY_CONNECTIONS:
+                part = ab(server.tls_url("/static"), 503, connections=10)
+                done += part.requests
+                # What is told of the last two seconds.
+                assert condition(tacho) == 0, f"after {done} connections"
+        agree(f"{name}, a connection of HTTP/1.1 under TLS for each request", Counted("ab", done, 1), change)
+        assert change.of("tacho_connections_total", role="server") >= MANY_CONNECTIONS
+        assert change.of("tacho_multiplexed_connections_total") == 0
 
 
 def websocket(port: int, messages: int) -> int:

@@ -1,10 +1,12 @@
 """Proxies and the servers behind them: requests that come in and calls that go out, each counted once, apart."""
 
 import contextlib
+import select
 
 import pytest
 
-from support.clients import ab, dnsperf
+from support.clients import Counted, ab, dnsperf
+from support.clients.tls import TlsConnection
 from support.servers import Dnsmasq, Gunicorn, HAProxy, Knot, Nginx
 from support.slow import slow_but
 from support.tacho import Tacho, target
@@ -137,6 +139,32 @@ def test_tls_behind_the_header_of_a_proxy(cgroups, agree, version, header):
     agree(f"nginx behind {header}, {version}", counted, changes["upstream"])
     assert changes["upstream"].of("tacho_handshakes_total") > 0
     assert changes["upstream"].of("tacho_requests_unanswered_total") == 0
+
+
+@pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
+def test_tls_that_is_passed_through(cgroups, agree, version):
+    """The proxy looks into nothing. Its clients ask only when session tickets, if there are any, have come to them."""
+
+    def upstream(prefix):
+        return Nginx(prefix, tls=version)
+
+    def proxy(prefix, back):
+        return HAProxy(f"127.0.0.1:{back.tls_port}", prefix, options="mode tcp")
+
+    connections, requests = 23, 3
+    with observed(cgroups, upstream, proxy) as (front, back, changes):
+        for _ in range(connections):
+            with TlsConnection(front.port) as connection:
+                if version == "TLSv1.3":
+                    assert select.select([connection.secured], [], [], 20)[0]
+                for _ in range(requests):
+                    connection.ask(b"GET /return HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+                connection.say_goodbye()
+    counted = Counted("ssl", connections * requests, 1)
+    agree(f"HAProxy, {version} passed through", counted, changes["proxy"])
+    agree(f"nginx behind it, {version}", counted, changes["upstream"])
+    assert changes["proxy"].of("tacho_dependency_calls_total", peer=f"127.0.0.1:{back.tls_port}") == counted.requests
+    assert all(change.of("tacho_requests_unanswered_total") == 0 for change in changes.values())
 
 
 def test_forwarding_name_server(cgroups, agree):

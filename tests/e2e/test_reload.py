@@ -107,7 +107,7 @@ def test_reloads_come_at_most_once_a_second_and_from_no_page():
         lines = tacho.process.output.splitlines()[before:]
         done = sum("configuration read again" in line for line in lines)
         assert 3 <= done <= took + 2, f"{done} reloads in {took:.1f} s"
-        for header in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {"X-Forwarded-For": "192.0.2.1"}):
+        for header in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {"X-Forwarded-For": "192.0.2.1"}, {"Via": "1.1 proxy"}):
             assert tacho.http("/-/reload", method="POST", headers=header)[0] == 403, header
 
 

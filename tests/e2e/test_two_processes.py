@@ -1,8 +1,6 @@
 """Who serves the network can do nothing else, and may die: the collector counts on, and starts it anew."""
 
 import contextlib
-import errno
-import json
 import os
 import pathlib
 import resource
@@ -43,15 +41,6 @@ def is_alive(pid: int) -> bool:
         return status_of(pid)["State"][0] not in "ZX"
     except (OSError, KeyError):
         return False
-
-
-def next_scrape(tacho):
-    """The first that is answered: who is being killed may take a connection with him."""
-    while True:
-        try:
-            return tacho.scrape()
-        except OSError:
-            time.sleep(0.01)
 
 
 def threads_of(pid: int) -> list[dict[str, str]]:
@@ -104,87 +93,12 @@ def test_new_targets_are_counted_without_the_rights_that_were_given_up(cgroups, 
                 agree(f"target {number} after the start", counted, change)
 
 
-def test_a_taken_over_web_process_can_do_nothing(cgroups, agree):
-    group = cgroups("hole")
-    with ExactServer(group.prefix) as server, ExactBatches(server.address, connections=2) as batches:
-        with Tacho({"targets": [target("hole", group.path)]}, program=paths.TACHO_WITH_HOLE) as tacho:
-            with tacho.watch("hole") as change:
-                counted = batches.send(211)
-                code, _, body = tacho.http(f"/hole/attempts?collector={tacho.pid}")
-            assert code == 200
-            results = dict(line.rsplit(" ", 1) for line in body.decode().splitlines())
-            assert results.pop(f"uid {FIRST_OWN_USER + tacho.pid} is") == "0"
-            assert len(results) >= 70
-            succeeded = [name for name, code in results.items() if int(code) == 0]
-            assert succeeded == [], f"the web process may: {succeeded}"
-            # Not by chance: refused by the filter, not for want of an argument.
-            others = {name: errno.errorcode[int(code)] for name, code in results.items() if int(code) != errno.EPERM}
-            assert others == {}, others
-            agree("beside a web process that was taken over", counted, change)
-            web = tacho.web_pid
-            with pytest.raises(OSError):
-                tacho.http("/hole/crash", timeout=2)
-            with tacho.watch("hole") as change:
-                counted = batches.send(307)
-            assert change.before.get("tacho_requests_total", target="hole") == 211
-            assert tacho.web_pid != web
-            agree("after the web process crashed", counted, change)
-            tacho.process.wait_for_line("web process was ended by signal 11")
-
-
-def test_programs_of_the_user_nobody_cannot_end_it():
-    with Tacho(NOTHING) as tacho:
-        web, *others = tacho.web_pid, *tacho.processes()[1:]
-        for pid in {web, *others}:
-            for what in ("STOP", "KILL"):
-                tried = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "kill", f"-{what}", str(pid)],
-                                       capture_output=True, text=True)  # fmt: skip
-                assert tried.returncode != 0 and "not permitted" in tried.stderr
-        assert tacho.web_pid == web and tacho.scrape().get("tacho_web_process_starts_total") == 1
-
-
-def test_who_serves_reads_nobodys_terminal():
-    ours, theirs = os.openpty()
-    terminal = os.ttyname(theirs)
-    address = f"127.0.0.1:{net.free_port()}"
-    command = [paths.TACHO, f"--web.listen-address={address}"]
-    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
-    try:
-        wait_until(lambda: b"listening on" in os.read(ours, 1 << 16), 20, "it serves")
-        shown = json.loads(net.exchange(address, "/targets")[2])["processes"]
-        (web,) = (pathlib.Path(f"/proc/{each['pid']}") for each in shown if each["process"] == "web")
-        open_for = {entry.name: int((web / "fdinfo" / entry.name).read_text().partition("flags:")[2].split()[0], 8)
-                    for entry in (web / "fd").iterdir() if os.readlink(entry) == terminal}  # fmt: skip
-        assert open_for, "its log goes there"
-        assert {flags & os.O_ACCMODE for flags in open_for.values()} == {os.O_WRONLY}, open_for
-    finally:
-        process.terminate()
-        process.wait()
-        os.close(ours)
-        os.close(theirs)
-
-
-def test_a_flood_of_questions_costs_no_count_and_is_survived(cgroups, agree):
-    group = cgroups("flooded")
-    with ExactServer(group.prefix) as server, ExactBatches(server.address, connections=2) as batches:
-        with Tacho({"targets": [target("flooded", group.path)]}, program=paths.TACHO_WITH_HOLE) as tacho:
-            with tacho.watch("flooded") as change:
-                resident = tacho.resident_bytes()
-                with contextlib.suppress(OSError):  # what it says on the wrong socket ends it
-                    tacho.http("/hole/flood", timeout=3)
-                counted = batches.send(211)
-                next_scrape(tacho)
-            agree("beside a web process that floods", counted, change)
-            assert tacho.scrape().get("tacho_web_process_starts_total") >= 2, "what is no message ends who sent it"
-            assert tacho.resident_bytes() < resident + (8 << 20), "answers that nobody takes are not kept"
-
-
 def test_a_web_process_that_hangs_is_replaced():
     with Tacho(NOTHING) as tacho:
         web = tacho.web_pid
         os.kill(web, signal.SIGSTOP)
         tacho.process.wait_for_line("web process hangs for 15 s; another one takes its place", timeout=60)
-        samples = next_scrape(tacho)
+        samples = tacho.next_scrape()
         assert samples.get("tacho_web_process_starts_total") == 2 and tacho.web_pid != web
 
 
@@ -199,19 +113,13 @@ def test_tacho_ends_and_says_so_when_nothing_can_be_served_any_more():
         assert "nothing can be served any more" in tacho.process.output
 
 
-def test_the_product_has_no_hole():
-    with Tacho(NOTHING) as tacho:
-        assert tacho.http("/hole/attempts")[0] == tacho.http("/hole/flood")[0] == tacho.http("/hole/crash")[0] == 404
-    assert b"/hole/" not in pathlib.Path(paths.TACHO).read_bytes()
-
-
 def test_who_crashes_in_a_row_is_started_again_after_longer_and_longer_pauses():
     with Tacho(NOTHING, program=paths.TACHO_WITH_HOLE) as tacho:
         until = time.monotonic() + 3
         while time.monotonic() < until:
             with contextlib.suppress(OSError):
                 tacho.http("/hole/crash", timeout=10)
-        starts = next_scrape(tacho).get("tacho_web_process_starts_total")
+        starts = tacho.next_scrape().get("tacho_web_process_starts_total")
         # After 0.3, 0.6, 1.2 and 2.4 s; who lived for a second is started again at once.
         print(f"{starts:.0f} starts")
         assert 3 <= starts <= 9, "a pause of 0.3 s each time would make it twelve"
@@ -232,7 +140,7 @@ def test_the_next_scrape_comes_soon_after_a_kill(cgroups, agree, victim):
                 parent = int(status_of(web)["PPid"])
                 os.kill(web if victim == "tacho-web" else parent, signal.SIGKILL)
                 asked = time.monotonic()
-                samples = next_scrape(tacho)
+                samples = tacho.next_scrape()
                 took = time.monotonic() - asked
                 print(f"the scrape after the kill took {took:.2f} s")
                 assert took < 10
@@ -252,7 +160,7 @@ def test_a_spare_starter_that_is_killed_is_replaced():
         os.kill(spare, signal.SIGKILL)
         wait_until(lambda: len(starters(tacho) - {spare}) == 2, 10, "there is another spare")
         os.kill(active, signal.SIGKILL)
-        assert next_scrape(tacho).get("tacho_web_process_starts_total") == 2
+        assert tacho.next_scrape().get("tacho_web_process_starts_total") == 2
 
 
 def test_the_web_process_ends_with_the_collector():
@@ -390,7 +298,7 @@ def test_a_row_of_kills_is_survived_by_who_reads_meanwhile():
         try:
             for _ in range(5):
                 os.kill(int(web_of(tacho)), signal.SIGKILL)
-                next_scrape(tacho)
+                tacho.next_scrape()
             so_far = len(answered)
             wait_until(lambda: 200 in answered[so_far:], 20, "the reader is answered")
         finally:

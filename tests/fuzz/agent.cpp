@@ -35,27 +35,31 @@ using kernel_test::now_ns;
 constexpr int kPatienceMs = 5'000;
 constexpr std::size_t kRecordHeader = 5;
 
-sockaddr_un unix_address(std::int64_t pid) {
+sockaddr_un unix_address(How kind, std::int64_t number) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const std::string name = "tacho-fuzz-" + std::to_string(pid);
+  const std::string name = (kind == How::letter ? "tacho-fuzz-letters-" : "tacho-fuzz-") + std::to_string(number);
   std::ranges::copy(name, &address.sun_path[1]);
   return address;
 }
 
+bool is_unix(How kind) {
+  return kind == How::local || kind == How::letter;
+}
+
 int family_of(How kind) {
-  return kind == How::local ? AF_UNIX : kind == How::tcp6 || kind == How::udp6 ? AF_INET6 : AF_INET;
+  return is_unix(kind) ? AF_UNIX : kind == How::tcp6 || kind == How::udp6 ? AF_INET6 : AF_INET;
 }
 
 int type_of(How kind) {
-  return kind == How::udp || kind == How::udp6 ? SOCK_DGRAM : SOCK_STREAM;
+  return is_one_of(kind, kDatagramKinds) ? SOCK_DGRAM : SOCK_STREAM;
 }
 
 /// Runs `call` with the socket address of a kind.
 template <class Call>
 int with_address(How kind, std::int64_t number, Call call) {
-  if (kind == How::local) {
-    const sockaddr_un address = unix_address(number);
+  if (is_unix(kind)) {
+    const sockaddr_un address = unix_address(kind, number);
     return call(reinterpret_cast<const sockaddr*>(&address), socklen_t{sizeof(address)});
   }
   if (family_of(kind) == AF_INET6) {
@@ -179,27 +183,39 @@ class Hands {
   std::int64_t listen(const Order& order) {
     UniqueFd socket(::socket(family_of(order.how), type_of(order.how) | SOCK_CLOEXEC, 0));
     const int bound =
-        with_address(order.how, order.how == How::local ? ::getpid() : 0,
+        with_address(order.how, is_unix(order.how) ? ::getpid() : 0,
                      [&](const sockaddr* address, socklen_t length) { return ::bind(socket.get(), address, length); });
     must(bound == 0, "bind");
     must(type_of(order.how) == SOCK_DGRAM || ::listen(socket.get(), 64) == 0, "listen");
-    const std::int64_t number = order.how == How::local ? ::getpid() : kernel_test::port_of(socket);
+    const std::int64_t number = is_unix(order.how) ? ::getpid() : kernel_test::port_of(socket);
     slots_[order.slot] = std::move(socket);
     return number;
   }
 
   std::int64_t connect(const Order& order) {
     UniqueFd socket(::socket(family_of(order.how), type_of(order.how) | SOCK_CLOEXEC, 0));
+    if (order.how == How::letter) {
+      // Who is to get a reply needs an address.
+      ++letters_;
+      const int bound = with_address(order.how, own_address(), [&](const sockaddr* address, socklen_t length) {
+        return ::bind(socket.get(), address, length);
+      });
+      must(bound == 0, "bind");
+    }
     const int done = with_address(order.how, order.number, [&](const sockaddr* address, socklen_t length) {
       return ::connect(socket.get(), address, length);
     });
-    const std::int64_t port = order.how == How::local ? 0 : kernel_test::port_of(socket);
+    const std::int64_t port = order.how == How::letter  ? own_address()
+                              : order.how == How::local ? 0
+                                                        : kernel_test::port_of(socket);
     return done < 0 || keep(order.slot, socket.release()) < 0 ? -1 : port;
   }
 
+  [[nodiscard]] std::int64_t own_address() const { return ::getpid() * std::int64_t{1'000'000} + letters_; }
+
   /// Text that begins like no other, or a TLS record.
   std::vector<char> make(Content content, std::size_t size) {
-    constexpr std::array<char, 9> kTypes{0, 22, 22, 20, 21, 23, 23, 23, 0};
+    constexpr std::array<char, 10> kTypes{0, 22, 22, 20, 21, 23, 23, 23, 0, 0};
     std::vector<char> bytes(size);
     for (char& byte : bytes) {
       random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;
@@ -207,6 +223,9 @@ class Hands {
     }
     if (content == Content::proxy) {
       write_proxy_header(bytes);
+    } else if (content == Content::quic) {
+      // A long header of version 1 (RFC 9000, 17.2).
+      std::ranges::copy(std::string_view("\xc3\0\0\0\1", 5), bytes.begin());
     } else if (content != Content::text && size >= kRecordHeader) {
       bytes[0] = kTypes.at(static_cast<std::size_t>(content));
       bytes[1] = 3;
@@ -286,6 +305,7 @@ class Hands {
   std::map<int, UniqueFd> slots_;
   std::map<int, std::future<Done>> readers_;
   Done finished_;
+  int letters_ = 0;  ///< sockets of that kind that were connected
   std::uint64_t random_ = static_cast<std::uint64_t>(::getpid());
 };
 

@@ -15,10 +15,16 @@ constexpr std::array kReadWays{How::recv, How::read, How::recvmsg, How::peek};
 constexpr std::string_view kBothEphemeral =
     "of a socket older than tacho the ports tell who asks, and here both are ephemeral";
 
+/// Of a unix socket's queue (net.unix.max_dgram_qlen is 10 by default): behind those the sender waits.
+constexpr std::size_t kMostLetters = 8;
+
 /// Whether one more finds room in a receive buffer of the least size that Linux gives by default
 /// (net.core.rmem_default, 208 KiB), where a datagram takes up to twice its length and a head: what finds none is lost
 /// without a word.
-bool has_room(const auto& waiting, std::int64_t bytes) {
+bool has_room(How kind, const auto& waiting, std::int64_t bytes) {
+  if (kind == How::letter) {
+    return waiting.size() < kMostLetters;
+  }
   constexpr std::int64_t kRoom = 208 * std::int64_t{1024};
   constexpr std::int64_t kHead = 1280;
   for (const auto& datagram : waiting) {
@@ -47,14 +53,14 @@ bool Datagrams::can(const Step& step) const {
   switch (step.act) {
     case Act::client_send:
       return peer.open && step.bytes > 0 && is_one_of(step.how, kSendWays) &&
-             (waiting == waiting_.end() || has_room(waiting->second, step.bytes));
+             (waiting == waiting_.end() || has_room(peer.kind, waiting->second, step.bytes));
     case Act::client_read:
       return peer.open && step.bytes > 0 && !peer.answers.empty() && is_one_of(step.how, kReadWays);
     case Act::server_read:
       return step.bytes > 0 && waiting != waiting_.end() && !waiting->second.empty() && is_one_of(step.how, kReadWays);
     case Act::server_send:
       return peer.open && step.bytes > 0 && step.how == How::send && peer.has_asked &&
-             has_room(peer.answers, step.bytes);
+             has_room(peer.kind, peer.answers, step.bytes);
     case Act::client_close:
       // A reply to nobody is refused or not, as it happens.
       return peer.open && peer.requests.empty() &&
@@ -91,6 +97,7 @@ void Datagrams::apply(const Step& step, const Report& report, Expected& server, 
       client[kSendOperations] += 1;
       client[kSentBytes] += static_cast<double>(report.bytes);
       peer.unanswered_calls += 1;
+      peer.speaks_quic = peer.speaks_quic || step.content == Content::quic;
       peer.older = false;
       peer.call_open = true;
       waiting_[peer.kind].push_back({.connection = step.connection,
@@ -149,24 +156,62 @@ void Datagrams::server_read(How kind, const Step& step, const Report& report, Ex
                            .read = report.when,
                            .unseen = arrival.unseen || beside,
                            .forgotten = beside});
+  server[kQueue] += arrival.unseen ? kernel_test::Span{.least = 0, .most = 1e3}
+                                   : time_between(peer.requests.back().arrival, report.when);
+}
+
+bool Datagrams::has_late(const Peer& peer) const {
+  return peer.late > 0 || (peer.kind == How::letter && std::ranges::any_of(peers_, [](const auto& other) {
+                             return other.second.kind == How::letter && other.second.late > 0;
+                           }));
+}
+
+bool Datagrams::can_forget() const {
+  return !empty() && std::ranges::none_of(peers_, [](const auto& peer) { return peer.second.late > 0; });
+}
+
+Datagrams::Peer& Datagrams::answered_by(Peer& peer) {
+  if (peer.kind != How::letter || !peer.requests.empty()) {
+    return peer;
+  }
+  for (auto& [connection, other] : peers_) {
+    if (other.kind == peer.kind && !other.requests.empty()) {
+      return other;
+    }
+  }
+  return peer;
 }
 
 void Datagrams::server_send(Peer& peer, const Step& step, const Report& report, Expected& server) {
   server[kSendOperations] += 1;
   server[kSentBytes] += static_cast<double>(report.bytes);
   peer.answers.push_back({.connection = step.connection, .bytes = step.bytes, .when = report.when});
-  if (peer.requests.empty()) {
+  Peer& answered = answered_by(peer);
+  Request request;
+  request.unseen = true;
+  if (!answered.requests.empty()) {
+    if (has_late(answered)) {
+      for (auto& [connection, other] : peers_) {
+        other.mixed = other.mixed || &other == &answered || (other.kind == How::letter && answered.kind == other.kind);
+      }
+    } else {
+      request = answered.requests.front();
+    }
+    answered.requests.pop_front();
+  } else if (answered.late > 0) {
+    --answered.late;
+  } else {
     excuse_ = "a datagram that answers nothing goes out";
     return;
   }
-  const Request request = peer.requests.front();
-  peer.requests.pop_front();
+  ++answered_;
+  quic_answered_ += answered.speaks_quic ? 1 : 0;
   if (request.forgotten) {
     excuse_ = kBothEphemeral;
   }
   if (request.unseen) {
     server[kRequests] += 1;
-    for (const auto sum : {kDuration, kService, kQueue}) {
+    for (const auto sum : {kDuration, kService}) {
       server[sum] += kernel_test::Span{.least = 0, .most = 1e3};
     }
     return;
@@ -174,7 +219,6 @@ void Datagrams::server_send(Peer& peer, const Step& step, const Report& report, 
   server[kRequests] += 1;
   server[kDuration] += time_between(request.arrival, report.when);
   server[kService] += time_between(request.read, report.when);
-  server[kQueue] += time_between(request.arrival, request.read);
 }
 
 void Datagrams::restart() {
@@ -193,6 +237,21 @@ void Datagrams::restart() {
   }
 }
 
+void Datagrams::forget(Expected& server) {
+  for (auto& [connection, peer] : peers_) {
+    for (const Request& request : peer.requests) {
+      server[kOneway] += kernel_test::Span{.least = request.forgotten ? 0.0 : 1.0, .most = 1};
+      ++peer.late;
+    }
+    peer.requests.clear();
+  }
+}
+
+bool Datagrams::must_be_answered(const Peer& peer) {
+  // The next life's letters come to the same socket.
+  return peer.late > 0 && (peer.mixed || peer.kind == How::letter);
+}
+
 std::optional<Step> Datagrams::last_step() const {
   for (const auto& [connection, peer] : peers_) {
     const auto waiting = waiting_.find(peer.kind);
@@ -203,7 +262,7 @@ std::optional<Step> Datagrams::last_step() const {
     } else if (peer.open && !peer.answers.empty()) {
       step.act = Act::client_read;
       step.how = How::recv;
-    } else if (peer.open && !peer.requests.empty()) {
+    } else if (peer.open && (!peer.requests.empty() || must_be_answered(peer))) {
       step.act = Act::server_send;
       step.how = How::send;
     } else if (peer.open) {

@@ -19,6 +19,9 @@
  *  - Which of several open requests of a peer a reply answers is not known: the sums are the same.
  *  - A client's call is a send that something came back after: no fewer than there were turns, no more than both
  *    datagrams sent and come back.
+ *  - What gets no reply for some seconds is a message; a reply that comes after all makes a request of it.
+ *  - Those of unix are not told apart by peer: a reply to anybody answers what is open.
+ *  - QUIC is told by how its first datagrams begin; it counts as all else.
  *  - What had come, and was not read, when tacho was started anew counts when it is answered, with times that are not
  *    known. An answer to what had been read by then tells nothing of who asked.
  */
@@ -30,11 +33,17 @@ class Datagrams {
   void apply(const Step& step, const Report& report, Expected& server, Expected& client);
   /// Tacho is started anew.
   void restart();
+  /// What is open has waited for too long.
+  void forget(Expected& server);
   [[nodiscard]] std::optional<Step> last_step() const;
+  /// Whether the condition `multiplexed` must be raised: most of a server's requests were QUIC's.
+  [[nodiscard]] bool are_told_apart() const { return answered_ > 0 && 2 * quic_answered_ > answered_; }
   /// See Model::excuse().
   [[nodiscard]] std::string_view excuse() const { return excuse_; }
 
   [[nodiscard]] bool empty() const { return peers_.empty(); }
+  /// Whether it is known what will be forgotten.
+  [[nodiscard]] bool can_forget() const;
   [[nodiscard]] bool knows(int connection) const { return peers_.contains(connection); }
   [[nodiscard]] How kind(int connection) const { return peers_.at(connection).kind; }
   /// What a read would bring that has room for so much.
@@ -59,9 +68,12 @@ class Datagrams {
   };
   struct Peer {
     How kind = How::udp;
+    bool speaks_quic = false;
     bool open = true;
     bool has_asked = false;
     std::deque<Request> requests = {};
+    int late = 0;        ///< requests that have become messages
+    bool mixed = false;  ///< something was answered while there were such, which may have been one of them
     std::deque<Arrival> answers = {};
     int unanswered_calls = 0;
     bool call_open = false;
@@ -70,10 +82,18 @@ class Datagrams {
 
   void client_read(Peer& peer, const Step& step, const Report& report, Expected& client);
   void server_read(How kind, const Step& step, const Report& report, Expected& server);
+  /// Whose request a reply to `peer` answers.
+  Peer& answered_by(Peer& peer);
+  /// Whether a late reply has to come before the end, so that it is known what is open.
+  static bool must_be_answered(const Peer& peer);
+  /// Whether a reply to `peer` may answer what has become a message.
+  [[nodiscard]] bool has_late(const Peer& peer) const;
   void server_send(Peer& peer, const Step& step, const Report& report, Expected& server);
 
   std::map<int, Peer> peers_;
   std::string_view excuse_;
+  int answered_ = 0;
+  int quic_answered_ = 0;
   std::map<How, std::deque<Arrival>> waiting_;  // at the server
 };
 

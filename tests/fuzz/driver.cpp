@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "config/load.h"
+#include "fuzz/driver_steps.h"
 
 namespace tacho::fuzz {
 namespace {
@@ -19,20 +20,8 @@ namespace {
 using namespace std::chrono_literals;
 using kernel_test::Cgroup;
 
-/// Slots of an agent: connections, and behind them the listening sockets by kind.
-constexpr int kFirstListener = 1000;
-
-int listener_of(How kind) {
-  return kFirstListener + static_cast<int>(kind);
-}
-
-bool is_send(Act act) {
-  return act == Act::client_send || act == Act::server_send;
-}
-
-bool is_read(Act act) {
-  return act == Act::client_read || act == Act::server_read;
-}
+/// Five seconds, and up to two visits of the sweep (README, "Datagrams").
+constexpr auto kForgotten = 9500ms;
 
 std::string new_path() {
   return kernel_test::playground() + "/" + kernel_test::unique_name();
@@ -40,15 +29,9 @@ std::string new_path() {
 
 std::string write_configuration(bool watched = true) {
   const auto path = std::filesystem::temp_directory_path() / fmt::format("tacho-fuzz-{}.yaml", ::getpid());
-  std::ofstream(path) << fmt::format("targets:\n  - {{name: life, cgroup: \"{}/{}\"}}\n", kernel_test::playground(),
-                                     watched ? "*" : "nobody");
+  std::ofstream(path) << fmt::format("window: 2s\ntargets:\n  - {{name: life, cgroup: \"{}/{}\"}}\n",
+                                     kernel_test::playground(), watched ? "*" : "nobody");
   return path;
-}
-
-void must_be(const char* what, std::int64_t wanted, std::int64_t got) {
-  if (wanted != got) {
-    throw std::runtime_error(fmt::format("{}: {} wanted, {} got", what, wanted, got));
-  }
 }
 
 }  // namespace
@@ -148,37 +131,6 @@ Report Driver::transfer(const Model& model, const Step& step) {
   return report;
 }
 
-Report Driver::datagram(const Datagrams& model, const Step& step) {
-  const int k = step.connection;
-  const bool by_server = step.act == Act::server_send || step.act == Act::server_read;
-  const int slot = by_server ? listener_of(model.kind(k)) : k;
-  if (step.act == Act::client_close) {
-    return {.when = agent(Place::client).order({.task = Task::close, .slot = k}).when};
-  }
-  const Done done = agent(by_server ? Place::server : Place::client)
-                        .order({.task = is_send(step.act) ? Task::send : Task::receive,
-                                .how = step.act == Act::server_send ? model.kind(k) : step.how,
-                                .slot = slot,
-                                .bytes = step.bytes,
-                                .number = step.act == Act::server_send ? ports_.at(k) : 0});
-  Report report{.bytes = done.result, .when = done.when};
-  if (is_read(step.act)) {
-    must_be("bytes read", std::min(step.bytes, by_server ? model.next_for_server(k) : model.next_for_client(k)),
-            done.result);
-    return report;
-  }
-  must_be("bytes sent", step.bytes, done.result);
-  // How many bytes wait is told of the first datagram alone.
-  if (model.arrives_alone(step)) {
-    const Agent& other = agent(by_server ? Place::client : Place::server);
-    const Done arrived = other.order(
-        {.task = Task::await_bytes, .slot = by_server ? k : listener_of(model.kind(k)), .bytes = step.bytes});
-    must_be("bytes that have come", step.bytes, arrived.result);
-    report.arrived = arrived.when.latest;
-  }
-  return report;
-}
-
 Report Driver::pass(const Model& model, const Step& step) {
   const Place from = model.server_place(step.connection);
   const Place to = step.how == How::sibling ? Place::sibling : Place::stranger;
@@ -250,6 +202,13 @@ Report Driver::perform(const Model& model, const Step& step) {
       return pass(model, step);
     case Act::pause:
       std::this_thread::sleep_for(std::chrono::milliseconds(step.bytes));
+      return {};
+    case Act::forget:
+      // Tacho sweeps meanwhile.
+      tacho_->wait_for([] { return false; }, kForgotten);
+      if (!nothing_is_in_flight()) {
+        throw std::runtime_error("something is in flight after so long");
+      }
       return {};
     case Act::unwatch:
     case Act::watch:
@@ -346,7 +305,7 @@ std::string Driver::live(const Life& life) {
   }
   if (!model.excuse().empty()) {
     ++excused_;
-    return {};
+    return tacho_->wait_for([&] { return nothing_is_in_flight(); }, kForgotten) ? "" : "in flight for good\n";
   }
   std::string different = differences(model);
   if (!different.empty()) {
@@ -357,6 +316,9 @@ std::string Driver::live(const Life& life) {
           return different.empty();
         },
         500ms);
+  }
+  if (different.empty() && model.datagrams().are_told_apart() && !is_multiplexed(Target::server)) {
+    return "server: several requests at a time are not told\n";
   }
   return different;
 }

@@ -46,6 +46,10 @@ class Driver {
   void step(Model& model, const Step& step);
   void renew_agents();
   [[nodiscard]] std::string differences(const Model& model);
+  /// Also what is not judged ends; and it must not end in the next life.
+  [[nodiscard]] bool nothing_is_in_flight();
+  /// Whether the condition is raised within the next samples.
+  [[nodiscard]] bool is_multiplexed(Target target);
 
   std::array<kernel_test::Cgroup, kTargets.size()> cgroups_;
   std::string config_file_;

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+
 #include "fuzz/driver.h"
 
 // What was counted, against what must have been.
@@ -12,6 +15,19 @@ Numbers Driver::numbers(Target target) {
     counted[name] += before;
   }
   return counted;
+}
+
+bool Driver::nothing_is_in_flight() {
+  return std::ranges::all_of(kTargets, [&](Target target) {
+    return numbers(target).at(kInFlight) == before_.at(static_cast<std::size_t>(target)).at(kInFlight);
+  });
+}
+
+bool Driver::is_multiplexed(Target target) {
+  const kernel_test::Labels labels{{"cgroup", cgroups_.at(static_cast<std::size_t>(target)).path()},
+                                   {"condition", "multiplexed"}};
+  return tacho_->wait_for([&] { return tacho_->page().value("tacho_target_condition", labels) == 1; },
+                          std::chrono::seconds(4));
 }
 
 std::string Driver::differences(const Model& model) {

@@ -97,6 +97,12 @@ Step make(Act act, int connection, Dice& dice) {
   return {.act = act, .connection = connection, .bytes = bytes_of(act, dice), .how = how_of(act, dice)};
 }
 
+/// So many are most of what a server has answered in the last seconds.
+constexpr int kQuicExchanges = 40;
+constexpr std::array kNetworkKinds{How::udp, How::udp6};
+/// One life in so many is of sinks, or of QUIC: those take seconds.
+constexpr int kSlowDatagrams = 150;
+
 /// A connection that speaks TLS, of either version, with the liberties that libraries take.
 class TlsLife {
  public:
@@ -191,6 +197,43 @@ class TlsLife {
   Life life_;
 };
 
+/// Datagrams of which many get no reply; or that look like QUIC's.
+Life make_datagrams(Dice& dice, bool quic) {
+  Life life;
+  const int peers = 1 + dice.below(3);
+  for (int k = 0; k < peers; ++k) {
+    life.push_back(
+        {.act = Act::open, .connection = k, .how = quic ? dice.one_of(kNetworkKinds) : dice.one_of(kDatagramKinds)});
+  }
+  const auto exchange = [&](int k, bool answered) {
+    life.push_back({.act = Act::client_send,
+                    .connection = k,
+                    .bytes = 20 + dice.below(1200),
+                    .how = How::send,
+                    .content = quic ? Content::quic : Content::text});
+    life.push_back({.act = Act::server_read, .connection = k, .bytes = 8192, .how = How::recv});
+    if (answered) {
+      life.push_back({.act = Act::server_send, .connection = k, .bytes = 20 + dice.below(1200), .how = How::send});
+      life.push_back({.act = Act::client_read, .connection = k, .bytes = 8192, .how = How::recv});
+    }
+  };
+  for (int i = quic ? kQuicExchanges : 3 + dice.below(30); i > 0; --i) {
+    exchange(dice.below(peers), quic || dice.once_in(4));
+  }
+  if (quic) {
+    return life;
+  }
+  life.push_back({.act = Act::forget});
+  for (int i = dice.below(8); i > 0; --i) {
+    if (dice.once_in(2)) {
+      life.push_back({.act = Act::server_send, .connection = dice.below(peers), .bytes = 64, .how = How::send});
+    } else {
+      exchange(dice.below(peers), dice.once_in(2));
+    }
+  }
+  return life;
+}
+
 /// Somewhere in it nothing is watched for some steps; only without datagrams (Model::can).
 void add_gap(Life& life, Dice& dice) {
   const auto size = static_cast<int>(life.size());
@@ -218,6 +261,9 @@ Life generate(std::uint64_t seed) {
       add_restart(life, dice);
     }
     return life;
+  }
+  if (dice.once_in(kSlowDatagrams)) {
+    return make_datagrams(dice, dice.once_in(2));
   }
   Life life;
   const int connections = 1 + dice.below(3);

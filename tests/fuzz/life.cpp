@@ -7,15 +7,15 @@
 namespace tacho::fuzz {
 namespace {
 
-constexpr std::array<std::string_view, 20> kActs{
+constexpr std::array<std::string_view, 21> kActs{
     "open",        "accept",      "client_send",  "client_read",  "server_send",  "server_read",  "server_wait",
     "client_shut", "server_shut", "client_close", "server_close", "client_reset", "server_reset", "pass",
-    "pause",       "reload",      "unwatch",      "watch",        "restart",      "refuse"};
-constexpr std::array<std::string_view, 20> kHows{
-    "-",        "tcp",  "tcp6",    "local", "udp",  "udp6",  "send",    "write", "sendmsg", "writev",
-    "sendfile", "more", "several", "recv",  "read", "readv", "recvmsg", "peek",  "sibling", "stranger"};
-constexpr std::array<std::string_view, 9> kContents{"text", "hello",    "keys",    "cipher", "goodbye",
-                                                    "data", "finished", "parting", "proxy"};
+    "pause",       "reload",      "unwatch",      "watch",        "restart",      "refuse",       "forget"};
+constexpr std::array<std::string_view, 21> kHows{
+    "-",        "tcp",  "tcp6",    "local", "udp",  "udp6",  "letter",  "send", "write",   "sendmsg", "writev",
+    "sendfile", "more", "several", "recv",  "read", "readv", "recvmsg", "peek", "sibling", "stranger"};
+constexpr std::array<std::string_view, 10> kContents{"text", "hello",    "keys",    "cipher", "goodbye",
+                                                     "data", "finished", "parting", "proxy",  "quic"};
 
 template <class Enum, std::size_t N>
 Enum find(const std::array<std::string_view, N>& names, const std::string& word) {

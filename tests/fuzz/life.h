@@ -32,6 +32,7 @@ enum class Act : std::uint8_t {
   watch,    ///< with them again: what is open is older than they are
   restart,  ///< tacho ends and another one begins: what is open is older than it
   refuse,   ///< a client connects where nobody listens; `how` is the kind of socket
+  forget,   ///< nothing happens for so long that datagrams without a reply are messages
 };
 
 /// Kinds of sockets, calls and places; which of them an act takes is in kWays.
@@ -41,7 +42,8 @@ enum class How : std::uint8_t {
   tcp6,
   local,  // kinds of stream sockets; local: unix
   udp,
-  udp6,  // kinds of datagram sockets
+  udp6,
+  letter,  // kinds of datagram sockets; letter: unix
   send,
   write,
   sendmsg,
@@ -65,8 +67,9 @@ bool is_one_of(How how, const auto& list) {
 
 /// What the bytes look like: text, a TLS record, or the header of a proxy (version 1 of an odd length, else 2), which
 /// is the first thing that a client says. Three look alike: application data (a session ticket as well), the client's
-/// Finished of TLS 1.3, its close_notify. `goodbye` is the alert of TLS 1.2.
-enum class Content : std::uint8_t { text, hello, keys, cipher, goodbye, data, finished, parting, proxy };
+/// Finished of TLS 1.3, its close_notify. `goodbye` is the alert of TLS 1.2. `quic` is a datagram that begins a
+/// connection of QUIC.
+enum class Content : std::uint8_t { text, hello, keys, cipher, goodbye, data, finished, parting, proxy, quic };
 
 struct Step {
   Act act = Act::pause;
@@ -83,7 +86,7 @@ using Life = std::vector<Step>;
 /// Whether it happens to all connections; it names none then.
 constexpr bool concerns_all(Act act) {
   return act == Act::pause || act == Act::reload || act == Act::unwatch || act == Act::watch || act == Act::restart ||
-         act == Act::refuse;
+         act == Act::refuse || act == Act::forget;
 }
 
 std::string_view name_of(Act act);
@@ -97,7 +100,7 @@ std::string to_text(const Life& life);
 Life from_text(std::string_view text);
 
 inline constexpr std::array kStreamKinds{How::tcp, How::tcp6, How::local};
-inline constexpr std::array kDatagramKinds{How::udp, How::udp6};
+inline constexpr std::array kDatagramKinds{How::udp, How::udp6, How::letter};
 inline constexpr std::array kSends{How::send,     How::write, How::sendmsg, How::writev,
                                    How::sendfile, How::more,  How::several};
 inline constexpr std::array kReads{How::recv, How::read, How::readv, How::recvmsg, How::peek};

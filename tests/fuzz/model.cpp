@@ -46,6 +46,9 @@ void Model::apply(const Step& step, const Report& report) {
     set_watched(true);
     datagrams_.restart();
   }
+  if (step.act == Act::forget) {
+    datagrams_.forget(numbers(Target::server));
+  }
   if (concerns_all(step.act)) {
     return;
   }

@@ -17,6 +17,10 @@ bool Model::can(const Step& step) const {
   if (step.act == Act::unwatch || step.act == Act::watch || step.act == Act::restart) {
     return watched_ == (step.act != Act::watch) && (step.act == Act::restart || datagrams_.empty());
   }
+  if (step.act == Act::forget) {
+    // What becomes of streams in such a time is said elsewhere.
+    return connections_.empty() && datagrams_.can_forget();
+  }
   if (step.act == Act::refuse) {
     return step.how == How::tcp || step.how == How::tcp6;
   }

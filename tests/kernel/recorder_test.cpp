@@ -35,6 +35,7 @@ constexpr std::size_t kThreads = 2;
 constexpr std::size_t kConnections = 12;  // of a thread; a stall makes no more requests slow than are kept
 constexpr std::size_t kMinutes = 64;      // at most
 constexpr std::size_t kBytes = 8;
+constexpr std::size_t kNoted = 32;       // of a minute, by each side; more than are recorded
 constexpr std::int64_t kSend = 200'000;  // ns; no send takes longer, unless its thread is kept from a CPU
 
 /// A request that took long, as one side has measured it.
@@ -59,7 +60,7 @@ class Longest {
   [[nodiscard]] const auto& all() const { return all_; }
 
  private:
-  std::array<Long, 2 * RECORDS_A_STEP> all_{};
+  std::array<Long, kNoted> all_{};
   std::int64_t least_ = 0;
 };
 
@@ -265,7 +266,8 @@ TEST_CASE("the slowest requests of a minute are recorded under load, or counted 
       ids.push_back(tacho.app().scraper().table({}).rows.at(0).id);
     }
     Recorded now;
-    for (const SlowRequest& request : tacho.app().scraper().slowest(ids).targets.at(0).requests) {
+    const auto view = tacho.app().scraper().slowest(ids);
+    for (const SlowRequest& request : view.targets.at(0).requests) {
       now[request.ended_ns / minute.count()].push_back(request);
     }
     for (auto& [number, requests] : now) {

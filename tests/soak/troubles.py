@@ -40,12 +40,13 @@ class Troubles:
         return client
 
     def hellos_stall(self):
-        with attack.Stalls(self.tacho.port, attack.client_hello(), self._random.choice([35, 100, 400])):
+        rate, sources = self._random.choice([35, 100, 400]), self._random.choice([1, 2000])
+        with attack.Stalls(self.tacho.port, attack.client_hello(), rate, sources=sources):
             time.sleep(SECONDS)
 
     def silence_and_halves_stall(self):
         payload = self._random.choice([b"", b"\x16\x03\x01", attack.HALF_HEAD, attack.STALLED_BODY])
-        with attack.Stalls(self.tacho.port, payload, 300, source="127.0.0.9"):
+        with attack.Stalls(self.tacho.port, payload, 300, source="127.0.0.9", sources=self._random.choice([1, 2000])):
             time.sleep(SECONDS)
 
     def floods_come(self):

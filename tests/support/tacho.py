@@ -103,6 +103,14 @@ class Tacho:
             raise KeyError(f"{len(chosen)} histograms {family}{labels}, status {status}")
         return chosen[0].histogram
 
+    def next_scrape(self) -> Samples:
+        """The first that is answered: who is being killed may take a connection with him."""
+        while True:
+            try:
+                return self.scrape()
+            except OSError:
+                time.sleep(0.01)
+
     def scrape_openmetrics(self) -> Samples:
         return Samples.parse(self.text(OPENMETRICS), openmetrics=True)
 

@@ -9,7 +9,9 @@ using namespace tacho;
 namespace {
 
 scrape::Waits waits(double lock) {
-  scrape::Waits waits{.seconds = 10, .requests = 500, .all = {}, .slow = {}, .calls = {}};
+  scrape::Waits waits;
+  waits.seconds = 10;
+  waits.requests = 500;
   waits.all = {.requests = 500, .seconds = 0.001 + lock, .parts = {}};
   waits.all.parts[TACHO_PART_CPU] = 0.001;
   waits.all.parts[TACHO_PART_LOCK] = lock;
@@ -17,13 +19,16 @@ scrape::Waits waits(double lock) {
 }
 
 scrape::WhyView why_view() {
-  scrape::WhyView::Target target{.id = "00ff", .name = "web", .slow_seconds = 0.02, .diagnosis = {}, .explanation = {}};
+  scrape::WhyView::Target target{.id = "00ff", .name = "web", .diagnosis = {}, .explanation = {}};
   target.diagnosis.verdict = scrape::Diagnosis::Verdict::slower;
-  target.diagnosis.periods = {.now = waits(0.003), .five_minutes = waits(0), .hour = {}};
-  target.diagnosis.periods.now.slow = {.requests = 5, .seconds = 0.03, .parts = {}};
-  target.diagnosis.periods.now.slow.parts[TACHO_PART_DISK] = 0.03;
-  target.diagnosis.cause = {.part = TACHO_PART_LOCK, .seconds = 0.003};
-  target.explanation = scrape::explain(target.diagnosis, {{"target", "we\x1b"}}, "", 0.02);
+  target.diagnosis.periods = {.now = waits(0.003), .slow = {}, .five_minutes = waits(0), .hour = {}};
+  target.diagnosis.periods.slow = {
+      .mean = {.requests = 5, .seconds = 0.03, .parts = {}}, .seconds = 10, .threshold = 0.02};
+  target.diagnosis.periods.slow.mean.parts[TACHO_PART_DISK] = 0.03;
+  target.diagnosis.cause.emplace();
+  target.diagnosis.cause->part = TACHO_PART_LOCK;
+  target.diagnosis.cause->seconds = 0.003;
+  target.explanation = scrape::explain(target.diagnosis, {{"target", "we\x1b"}});
   return {.time = {"feed", 7}, .targets = {target}};
 }
 
@@ -42,7 +47,8 @@ TEST_CASE("what the server tells of waits is what the terminal shows") {
   CHECK(target.means[2].title == "5 MIN BEFORE");
   const auto lines = top::why_lines(target);
   CHECK(lines[0] ==
-        "Requests take 4.00 ms, 4.0 times as long as in the 10 s before: for 3.00 ms more they wait for a lock.");
+        "Requests take 4.00 ms, 4.0 times as long as in the 10 s before: for 3.00 ms more they wait for a lock or for "
+        "another thread.");
   CHECK(lines[2].starts_with("MEAN OF A REQUEST  NOW"));
   CHECK(lines[4].starts_with("lock               3.00 ms  75 %"));
   CHECK(lines[6].starts_with("in all             4.00 ms        30.0 ms"));

@@ -4,120 +4,22 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include <algorithm>
-#include <atomic>
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <list>
-#include <mutex>
-#include <semaphore>
-#include <sstream>
 #include <thread>
 
-#include "client.h"
+#include "desk.h"
 
 namespace tacho::web {
 namespace {
 
 using std::chrono_literals::operator""ms;
+using test::body;
 using test::Client;
+using test::Desk;
+using test::eventually;
 using test::Reply;
-
-Response text(std::string body) {
-  Response response;
-  response.body = std::move(body);
-  return response;
-}
-
-constexpr std::size_t kLarge = 8'000'000;  // fits into no socket buffer
-
-/// A gate with handlers that the test lets go on.
-class Desk {
- public:
-  explicit Desk(const GateLimits& limits = {}) {
-    auto listener = Listener::open(*ListenAddress::parse("127.0.0.1:0"));
-    REQUIRE(listener);
-    address_ = listener->bound();
-    std::vector<Listener> listeners;
-    listeners.push_back(std::move(*listener));
-    auto gate = Gate::open(std::move(listeners), site_, *config_, liveness_, limits);
-    REQUIRE(gate);
-    gate_ = std::move(*gate);
-  }
-  Desk(const Desk&) = delete;
-  Desk& operator=(const Desk&) = delete;
-  ~Desk() {
-    go.release(1000);
-    gate_.reset();
-  }
-
-  [[nodiscard]] const std::string& address() const { return address_; }
-  [[nodiscard]] const GateCounters& counters() const { return gate_->counters(); }
-
-  std::counting_semaphore<> begun{0};  ///< released by each handler that begins
-  std::counting_semaphore<> go{0};     ///< taken by each handler before it ends
-  std::atomic<int> pages = 0;
-  std::atomic<int> asked = 0;
-
- private:
-  std::vector<Route> routes() {
-    const auto slow = [this] {
-      begun.release();
-      go.acquire();
-    };
-    const auto type = [this](const Request&) {
-      ++asked;
-      return std::string("text/plain");
-    };
-    return {
-        {.path = "/now", .methods = {"GET"}, .handler = [](const Request&) { return text("now"); }, .immediate = true},
-        {.path = "/fast", .methods = {"GET"}, .handler = [](const Request&) { return text("fast"); }},
-        {.path = "/slow",
-         .methods = {"GET"},
-         .handler =
-             [slow](const Request& request) {
-               slow();
-               return text(request.remote);
-             }},
-        {.path = "/large",
-         .methods = {"GET"},
-         .handler = [](const Request&) { return text(std::string(kLarge, 'x')); }},
-        {.path = "/page",
-         .methods = {"GET"},
-         .page = SharedPage{.content_type = type,
-                            .make =
-                                [this, slow](const std::string&) {
-                                  slow();
-                                  return Pieces{"page ", std::to_string(++pages)};
-                                }}},
-        {.path = "/heavy", .methods = {"GET"}, .page = SharedPage{.content_type = type, .make = [](const std::string&) {
-                                                                    return Pieces{std::string(kLarge, 'x')};
-                                                                  }}}};
-  }
-
-  Site site_{routes()};
-  std::unique_ptr<LiveConfig> config_ = std::move(*LiveConfig::load({}));
-  Liveness liveness_;
-  std::string address_;
-  std::unique_ptr<Gate> gate_;
-};
-
-template <class Condition>
-bool eventually(const Condition& condition) {
-  const auto start = std::chrono::steady_clock::now();
-  while (test::since(start) < 10'000ms) {
-    if (condition()) {
-      return true;
-    }
-    std::this_thread::sleep_for(1ms);
-  }
-  return false;
-}
-
-std::string body(const Client& client) {
-  return Reply::parse(client.read_all()).body;
-}
 
 TEST_CASE("A connection without a whole request is closed in time") {
   Desk desk({.head_timeout = 50ms});
@@ -271,79 +173,7 @@ TEST_CASE("A client that takes nothing has an end") {
   const Client client(desk.address(), 4096);
   client.send(test::get_request("/large"));
   CHECK(eventually([&] { return desk.counters().cut_off == 1; }));
-  CHECK(client.read_all().size() < kLarge);
-}
-
-/// Of the sockets that are connected to that port of this machine: bytes that the other side has not taken.
-std::vector<std::size_t> undelivered(const std::string& address) {
-  std::vector<std::size_t> list;
-  const int port = std::stoi(address.substr(address.rfind(':') + 1));
-  std::ifstream table("/proc/self/net/tcp");
-  std::string line;
-  std::getline(table, line);
-  while (std::getline(table, line)) {
-    std::istringstream fields(line);
-    std::string number;
-    std::string local;
-    std::string remote;
-    std::string state;
-    std::string queues;
-    fields >> number >> local >> remote >> state >> queues;
-    constexpr const char* kListens = "0A";
-    if (std::stoi(local.substr(local.find(':') + 1), nullptr, 16) == port && state != kListens) {
-      list.push_back(std::stoul(queues, nullptr, 16));
-    }
-  }
-  return list;
-}
-
-TEST_CASE("Of an answer that nobody takes the kernel keeps little, and nothing of one that was given up") {
-  Desk desk({.client_timeout = 500ms});
-  std::list<Client> clients;
-  for (int i = 0; i < 20; ++i) {
-    clients.emplace_back(desk.address(), 4096).send(test::get_request("/heavy"));
-  }
-  CHECK(eventually([&] { return desk.asked == 20; }));
-  CHECK(eventually([&] {
-    const auto queues = undelivered(desk.address());
-    return queues.size() == 20 && std::ranges::count(queues, 0U) == 0;
-  }));
-  constexpr std::size_t kLittle = 128 << 10;
-  for (const std::size_t queue : undelivered(desk.address())) {
-    CHECK(queue <= kLittle);
-  }
-  CHECK(eventually([&] {
-    const auto left = undelivered(desk.address());
-    return desk.counters().cut_off == 20 && std::ranges::count(left, 0U) == std::ssize(left);
-  }));
-}
-
-TEST_CASE("Who reads the end of its answer late, or has closed its side, gets all of it") {
-  Desk desk;
-  const Client late(desk.address(), 4096);
-  late.send(test::get_request("/heavy"));
-  if (GENERATE(false, true)) {
-    late.finish();
-  }
-  constexpr std::size_t kRest = 40'000;
-  std::string answer;
-  while (answer.size() < kLarge - kRest) {
-    answer += late.read_some(4096);
-  }
-  std::this_thread::sleep_for(1500ms);  // longer than the gate lingers
-  answer += late.read_all();
-  CHECK(Reply::parse(answer).body.size() == kLarge);
-}
-
-TEST_CASE("Pages that are read slowly make room for new ones") {
-  Desk desk({.held_bytes = kLarge, .client_timeout = 60'000ms, .patience = 50ms});
-  std::list<Client> slow;
-  for (int i = 0; i < 3; ++i) {
-    slow.emplace_back(desk.address(), 4096).send(test::get_request("/heavy"));
-    CHECK(eventually([&] { return desk.asked == i + 1; }));
-  }
-  CHECK(test::get(desk.address(), "/heavy").body.size() == kLarge);
-  CHECK(desk.counters().cut_off >= 1);
+  CHECK(client.read_all().size() < test::kLarge);
 }
 
 /// How often a thread of this program has waited, by its name.

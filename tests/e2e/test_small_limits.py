@@ -1,0 +1,57 @@
+"""Under small limits tacho works, or ends and says what is missing."""
+
+import resource
+import subprocess
+
+import pytest
+
+from support import paths
+from support.clients import exact
+from support.process import Process
+from support.servers import ExactServer
+from support.slow import slow_but
+from support.tacho import Tacho, target
+
+MEBIBYTE = 1 << 20
+ENOUGH = {
+    "no locked memory": (resource.RLIMIT_MEMLOCK, 0),
+    "one process": (resource.RLIMIT_NPROC, 1),
+    "a stack of 64 KiB": (resource.RLIMIT_STACK, 64 << 10),
+    "200 MiB of addresses": (resource.RLIMIT_AS, 200 * MEBIBYTE),
+    "256 descriptors": (resource.RLIMIT_NOFILE, 256),
+}
+
+
+def limited(limit: int, value: int) -> list[str]:
+    name = {resource.RLIMIT_MEMLOCK: "memlock", resource.RLIMIT_NPROC: "nproc", resource.RLIMIT_STACK: "stack",
+            resource.RLIMIT_AS: "as", resource.RLIMIT_NOFILE: "nofile"}[limit]  # fmt: skip
+    hard = "" if limit == resource.RLIMIT_NPROC else value  # the processes that serve raise the soft one
+    return ["prlimit", f"--{name}={value}:{hard}"]
+
+
+@pytest.mark.parametrize("what", ENOUGH)
+def test_it_counts_under_limits_that_suffice(cgroups, agree, what):
+    group = cgroups("small")
+    with ExactServer(group.prefix) as server:
+        with Tacho({"targets": [target("small", group.path)]}, prefix=limited(*ENOUGH[what])) as tacho:
+            with tacho.watch("small") as change:
+                counted = exact(server.address, 211, connections=2)
+            agree(f"under {what}", counted, change)
+
+
+@pytest.mark.parametrize("descriptors", slow_but([20, 48], [16, 20, 32, 48], "fewer and more descriptors"))
+def test_too_few_descriptors_are_named(descriptors):
+    with Process([paths.TACHO, "--web.listen-address=127.0.0.1:0"], prefix=limited(resource.RLIMIT_NOFILE, descriptors)) as tacho:
+        assert tacho.wait(timeout=30) == 1
+        assert "Too many open files" in tacho.output
+
+
+def test_too_little_memory_ends_it_with_a_reason():
+    with Process([paths.TACHO, "--web.listen-address=127.0.0.1:0"], prefix=limited(resource.RLIMIT_AS, 60 * MEBIBYTE)) as tacho:
+        assert tacho.wait(timeout=30) == 1
+        assert "ERROR" in tacho.output
+
+
+def test_one_exposition_that_cannot_be_written_is_an_error():
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        assert subprocess.run([paths.TACHO, "once"], stdout=full, stderr=subprocess.DEVNULL, timeout=60).returncode == 1

@@ -1,0 +1,267 @@
+// Requests whose threads are not what they seem.
+
+#include <linux/io_uring.h>
+#include <netinet/in.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "kernel/support/cgroup.h"
+#include "kernel/support/child.h"
+#include "kernel/support/datagrams.h"
+#include "kernel/support/known_work.h"
+#include "kernel/support/running.h"
+#include "kernel/support/server.h"
+#include "kernel/support/wire.h"
+
+using tacho::UniqueFd;
+using namespace tacho::kernel_test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr int kRequests = 11;
+constexpr std::size_t kRequest = 10;
+constexpr std::size_t kReply = 20;
+
+/// A ring with room for one operation, which a worker of the kernel does.
+class Ring {
+ public:
+  Ring() {
+    fd_ = UniqueFd(static_cast<int>(::syscall(SYS_io_uring_setup, 1, &parameters_)));
+    if (!fd_) {
+      return;
+    }
+    const auto map = [this](std::size_t size, std::int64_t offset) {
+      void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_.get(), offset);
+      must(memory != MAP_FAILED, "mmap");
+      return static_cast<char*>(memory);
+    };
+    submissions_ = map(parameters_.sq_off.array + sizeof(std::uint32_t), IORING_OFF_SQ_RING);
+    completions_ = map(parameters_.cq_off.cqes + 2 * sizeof(io_uring_cqe), IORING_OFF_CQ_RING);
+    entry_ = reinterpret_cast<io_uring_sqe*>(map(sizeof(io_uring_sqe), IORING_OFF_SQES));
+  }
+  [[nodiscard]] bool available() const { return static_cast<bool>(fd_); }
+
+  /// Has a worker send, and waits for it.
+  void send(const UniqueFd& socket, const std::string& bytes) {
+    *entry_ = {};
+    entry_->opcode = IORING_OP_SEND;
+    entry_->flags = IOSQE_ASYNC;
+    entry_->fd = socket.get();
+    entry_->addr = reinterpret_cast<std::uint64_t>(bytes.data());
+    entry_->len = static_cast<std::uint32_t>(bytes.size());
+    at(submissions_, parameters_.sq_off.array) = 0;
+    __atomic_fetch_add(&at(submissions_, parameters_.sq_off.tail), 1, __ATOMIC_RELEASE);
+    must(::syscall(SYS_io_uring_enter, fd_.get(), 1, 1, IORING_ENTER_GETEVENTS, nullptr, 0) == 1, "io_uring_enter");
+    __atomic_fetch_add(&at(completions_, parameters_.cq_off.head), 1, __ATOMIC_RELEASE);
+  }
+
+ private:
+  static std::uint32_t& at(char* memory, std::uint32_t offset) {
+    return *reinterpret_cast<std::uint32_t*>(memory + offset);
+  }
+
+  io_uring_params parameters_{};
+  UniqueFd fd_;
+  char* submissions_ = nullptr;  // mapped until the process ends
+  char* completions_ = nullptr;
+  io_uring_sqe* entry_ = nullptr;
+};
+
+}  // namespace
+
+TEST_CASE("what a request is read in is its receipt, and what came before its last read is none of its parts") {
+  check_agrees([] {
+    const Watched where;
+    const Shared<Known> known;
+    Child server = server_that(where.directory(), [&](const UniqueFd& connection, Line& /*parent*/) {
+      const ThreadClock clock;
+      become_known();
+      for (int i = 0; i < kRequests; ++i) {
+        receive_once(connection, kRequest / 2);
+        const ThreadClock::Reading first = clock.read();
+        nap(3ms);
+        receive_once(connection, kRequest / 2);
+        const double receive = (clock.read() - first).wall;
+        const ThreadClock::Reading last = clock.read();
+        nap(2ms);
+        const double sleep = (clock.read() - last).off_cpu();
+        send_once(connection, kReply);
+        (*known)[TACHO_PART_RECEIVE] += {receive, receive};
+        (*known)[TACHO_PART_SLEEP] += {sleep, sleep};
+      }
+    });
+    const UniqueFd client = connect_to(server);
+    ask(client, kRequests, kRequest, kReply);
+    (void)server.hear();
+    CHECK(served(where, "same_thread") == kRequests);
+    Wrong wrong;
+    compare(wrong, where, TACHO_PART_RECEIVE, (*known)[TACHO_PART_RECEIVE], kRequests);
+    compare(wrong, where, TACHO_PART_SLEEP, (*known)[TACHO_PART_SLEEP], kRequests);
+    check_sums(where);
+    close_connection(server);
+    finish(server);
+    return wrong;
+  });
+}
+
+TEST_CASE("a thread may die with its request open: who answers it then was handed it") {
+  check_agrees([] {
+    const Watched where;
+    const Shared<Known> known;
+    Child server = server_that(where.directory(), [&](const UniqueFd& connection, Line& /*parent*/) {
+      const ThreadClock clock;
+      become_known();
+      for (int i = 0; i < kRequests; ++i) {
+        // One after the other: there is nobody else to be taken for it.
+        std::jthread([&connection] {
+          become_known();
+          receive_once(connection, kRequest);
+        }).join();
+        const ThreadClock::Reading began = clock.read();
+        nap(2ms);
+        const double sleep = (clock.read() - began).off_cpu();
+        send_once(connection, kReply);
+        (*known)[TACHO_PART_SLEEP] += {sleep, sleep};
+      }
+    });
+    const UniqueFd client = connect_to(server);
+    ask(client, kRequests, kRequest, kReply);
+    (void)server.hear();
+    CHECK(served(where, "handed_over") == kRequests);
+    Wrong wrong;
+    compare(wrong, where, TACHO_PART_SLEEP, (*known)[TACHO_PART_SLEEP], kRequests);
+    check_sums(where);
+    close_connection(server);
+    finish(server);
+    return wrong;
+  });
+}
+
+TEST_CASE("a thread may go to another target with its request open") {
+  check_agrees([] {
+    constexpr int kMoved = 4;
+    const Watched from;
+    const Watched to;
+    const Shared<std::array<Known, 2>> known;
+    Child server = server_that(from.directory(), [&](const UniqueFd& connection, Line& /*parent*/) {
+      const ThreadClock clock;
+      become_known();
+      for (int i = 0; i < kRequests; ++i) {
+        receive_once(connection, kRequest);
+        if (i == kMoved) {
+          must((std::ofstream(to.directory() + "/cgroup.procs") << ::getpid() << std::flush).good(), "cgroup.procs");
+        }
+        const ThreadClock::Reading began = clock.read();
+        nap(2ms);
+        const double sleep = (clock.read() - began).off_cpu();
+        send_once(connection, kReply);
+        if (i != kMoved) {
+          known->at(i < kMoved ? 0 : 1)[TACHO_PART_SLEEP] += {sleep, sleep};
+        }
+      }
+    });
+    const UniqueFd client = connect_to(server);
+    ask(client, kRequests, kRequest, kReply);
+    (void)server.hear();
+    CHECK(served(from, "same_thread") == kMoved);
+    // With its socket it changed hands, and is neither's.
+    CHECK(served(to, "same_thread") == kRequests - kMoved - 1);
+    for (const Watched* one : {&from, &to}) {
+      CHECK(served(*one, "same_thread") == one->value("tacho_requests_total"));
+    }
+    Wrong wrong;
+    compare(wrong, from, TACHO_PART_SLEEP, known->at(0)[TACHO_PART_SLEEP], kMoved);
+    compare(wrong, to, TACHO_PART_SLEEP, known->at(1)[TACHO_PART_SLEEP], kRequests - kMoved - 1);
+    for (const Watched* one : {&from, &to}) {
+      check_sums(*one);
+    }
+    close_connection(server);
+    finish(server);
+    return wrong;
+  });
+}
+
+TEST_CASE("of what workers of io_uring answer nothing is told but that it was served") {
+  if (!Ring().available()) {
+    WARN("skipped: this kernel lets nobody use io_uring");
+    return;
+  }
+  const Watched where;
+  Child server = server_that(where.directory(), [&](const UniqueFd& connection, Line& /*parent*/) {
+    Ring ring;
+    become_known();
+    const std::string reply(kReply, 'r');
+    for (int i = 0; i < kRequests; ++i) {
+      receive_once(connection, kRequest);
+      ring.send(connection, reply);
+    }
+    // Its own thread is not taken for theirs.
+    receive_once(connection, kRequest);
+    nap(1ms);
+    send_once(connection, kReply);
+  });
+  const UniqueFd client = connect_to(server);
+  ask(client, kRequests + 1, kRequest, kReply);
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == kRequests + 1);
+  CHECK(served(where, "unknown") == kRequests);
+  CHECK(served(where, "same_thread") == 1);
+  close_connection(server);
+  finish(server);
+}
+
+TEST_CASE("of datagrams nothing is told but that they were served") {
+  const Watched where;
+  Child server(where.directory(), [](Line& parent) {
+    const UniqueFd socket = bound_socket(20'000);
+    parent.tell(port_of(socket));
+    for (int i = 0; i < kRequests; ++i) {
+      send_to(socket, ntohs(spin_for(socket).sin_port));
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const auto port = static_cast<std::uint16_t>(server.hear());
+  const UniqueFd client = bound_socket(0);
+  for (int i = 0; i < kRequests; ++i) {
+    send_to(client, port);
+    (void)spin_for(client);
+  }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == kRequests);
+  CHECK(served(where, "unknown") == kRequests);
+  for (std::size_t i = 0; i < TACHO_PARTS; ++i) {
+    CHECK(part(where, static_cast<request_part>(i)) == 0);
+  }
+  server.tell();
+  server.finish();
+}
+
+TEST_CASE("where threads are not seen, requests count and nothing is said of what they waited for") {
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  auto config = watching(cgroup.path());
+  config.probes.sched.enabled = false;
+  Running tacho(config);
+  Child server = server_that(cgroup.directory(), [](const UniqueFd& connection, Line& /*parent*/) {
+    serve(connection, kRequests, kRequest, kReply);
+  });
+  const UniqueFd client = connect_to(server);
+  ask(client, kRequests, kRequest, kReply);
+  (void)server.hear();
+  const Page page = tacho.page();
+  CHECK(page.value("tacho_requests_total", {{"target", "t"}}) == kRequests);
+  CHECK(page.count("tacho_probe_attached", {{"probe", "socket"}, {"hook", "anatomy"}}) == 0);
+  CHECK(page.count("tacho_request_time_seconds_total", {{"target", "t"}}) == 0);
+  CHECK(page.count("tacho_request_serving_total", {{"target", "t"}}) == 0);
+  close_connection(server);
+  finish(server);
+}

@@ -1,0 +1,93 @@
+// Clients that take their answers slowly, late or not at all.
+#include <algorithm>
+#include <fstream>
+#include <list>
+#include <sstream>
+#include <thread>
+
+#include "desk.h"
+
+namespace tacho::web {
+namespace {
+
+using std::chrono_literals::operator""ms;
+using test::Client;
+using test::Desk;
+using test::eventually;
+using test::kLarge;
+using test::Reply;
+
+/// Of the sockets that are connected to that port of this machine: bytes that the other side has not taken.
+std::vector<std::size_t> undelivered(const std::string& address) {
+  std::vector<std::size_t> list;
+  const int port = std::stoi(address.substr(address.rfind(':') + 1));
+  std::ifstream table("/proc/self/net/tcp");
+  std::string line;
+  std::getline(table, line);
+  while (std::getline(table, line)) {
+    std::istringstream fields(line);
+    std::string number;
+    std::string local;
+    std::string remote;
+    std::string state;
+    std::string queues;
+    fields >> number >> local >> remote >> state >> queues;
+    constexpr const char* kListens = "0A";
+    if (std::stoi(local.substr(local.find(':') + 1), nullptr, 16) == port && state != kListens) {
+      list.push_back(std::stoul(queues, nullptr, 16));
+    }
+  }
+  return list;
+}
+
+TEST_CASE("Of an answer that nobody takes the kernel keeps little, and nothing of one that was given up") {
+  Desk desk({.client_timeout = 500ms});
+  std::list<Client> clients;
+  for (int i = 0; i < 20; ++i) {
+    clients.emplace_back(desk.address(), 4096).send(test::get_request("/heavy"));
+  }
+  CHECK(eventually([&] { return desk.asked == 20; }));
+  CHECK(eventually([&] {
+    const auto queues = undelivered(desk.address());
+    return queues.size() == 20 && std::ranges::count(queues, 0U) == 0;
+  }));
+  constexpr std::size_t kLittle = 128 << 10;
+  for (const std::size_t queue : undelivered(desk.address())) {
+    CHECK(queue <= kLittle);
+  }
+  CHECK(eventually([&] {
+    const auto left = undelivered(desk.address());
+    return desk.counters().cut_off == 20 && std::ranges::count(left, 0U) == std::ssize(left);
+  }));
+}
+
+TEST_CASE("Who reads the end of its answer late, or has closed its side, gets all of it") {
+  Desk desk;
+  const Client late(desk.address(), 4096);
+  late.send(test::get_request("/heavy"));
+  if (GENERATE(false, true)) {
+    late.finish();
+  }
+  constexpr std::size_t kRest = 40'000;
+  std::string answer;
+  while (answer.size() < kLarge - kRest) {
+    answer += late.read_some(4096);
+  }
+  std::this_thread::sleep_for(1500ms);  // longer than the gate lingers
+  answer += late.read_all();
+  CHECK(Reply::parse(answer).body.size() == kLarge);
+}
+
+TEST_CASE("Pages that are read slowly make room for new ones") {
+  Desk desk({.held_bytes = kLarge, .client_timeout = 60'000ms, .patience = 50ms});
+  std::list<Client> slow;
+  for (int i = 0; i < 3; ++i) {
+    slow.emplace_back(desk.address(), 4096).send(test::get_request("/heavy"));
+    CHECK(eventually([&] { return desk.asked == i + 1; }));
+  }
+  CHECK(test::get(desk.address(), "/heavy").body.size() == kLarge);
+  CHECK(desk.counters().cut_off >= 1);
+}
+
+}  // namespace
+}  // namespace tacho::web
