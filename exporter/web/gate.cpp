@@ -14,6 +14,7 @@
 #include <array>
 #include <cerrno>
 #include <iterator>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -234,7 +235,7 @@ void Gate::admit(UniqueFd connection) {
   }
 }
 
-/// The oldest connection of the source that has most; before it, one that has its answer.
+/// Of the source that has most the oldest, rather one whose answer is written; before all, one that has its answer.
 Exchange* Gate::find_victim(const Eligible& eligible) {
   std::unordered_map<std::string, std::size_t> weights;
   for (const auto& [id, exchange] : exchanges_) {
@@ -244,18 +245,19 @@ Exchange* Gate::find_victim(const Eligible& eligible) {
     weight -= std::min(weight, regulars_.knows(key) ? kKept : std::size_t{0});
   }
   Exchange* victim = nullptr;
-  std::size_t heaviest = 0;
+  std::tuple<std::size_t, bool, Clock::duration> most;
   for (auto& [id, exchange] : exchanges_) {
     if (!eligible(exchange)) {
       continue;
     }
-    if (exchange.phase == Exchange::Phase::closing && exchange.stream.undelivered() == 0) {
+    const bool closing = exchange.phase == Exchange::Phase::closing;
+    if (closing && exchange.stream.undelivered() == 0) {
       return &exchange;
     }
-    const std::size_t weight = weights[exchange.source.key];
-    if (victim == nullptr || weight > heaviest || (weight == heaviest && exchange.accepted < victim->accepted)) {
+    const std::tuple rank(weights[exchange.source.key], closing, -exchange.accepted.time_since_epoch());
+    if (victim == nullptr || rank > most) {
       victim = &exchange;
-      heaviest = weight;
+      most = rank;
     }
   }
   return victim;

@@ -1,6 +1,8 @@
 #include "web/stream.h"
 
 #include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -89,6 +91,11 @@ void Stream::finish() {
 }
 
 std::size_t Stream::undelivered() const {
+  std::uint8_t state = 0;  // the first field of what is told; a unix socket has none
+  socklen_t size = sizeof(state);
+  if (::getsockopt(socket_.get(), IPPROTO_TCP, TCP_INFO, &state, &size) == 0 && state == TCP_CLOSE) {
+    return 0;  // it was reset, whatever the kernel still counts
+  }
   int count = 0;
   return ::ioctl(socket_.get(), SIOCOUTQ, &count) == 0 && count > 0 ? static_cast<std::size_t>(count) : 0;
 }

@@ -1,14 +1,17 @@
 """Nobody stops a scrape: clients without credentials that stall, read slowly, drip or flood, beside a reader."""
 
 import base64
+import contextlib
 import os
 import socket
 import threading
+import time
 
 import pytest
 
 from support import attack
 from support.certificate import P256, RSA4096, self_signed
+from support.exposition import Samples
 from support.servers import ExactServer
 from support.slow import slow_but
 from support.tacho import Tacho, target
@@ -135,3 +138,35 @@ def test_what_the_web_server_lost_is_exported(cgroups):
         assert samples.get("tacho_web_connections_accepted_total") == 2
         assert samples.get("tacho_web_connections") == 1
         assert samples.get("tacho_log_dropped_lines_total") == 0
+
+
+NO_TLS = [b"GET / HTTP/0.9\r\n\r\n", b"\x16\x03\x01\xff\xff" + b"a" * 100, b"\x80\x2e\x01", b"PRI * HTTP/2.0\r\n\r\n", b"\0" * 50]
+
+
+def test_who_says_nonsense_and_leaves_keeps_no_place(tmp_path):
+    """By the thousand, from the reader's own address: connections that were reset would fill the gate."""
+    stop = threading.Event()
+    open_at_once = []
+    with Tacho(flags=[f"--web.config.file={web_config(tmp_path, tls=True)}"]) as tacho:
+
+        def say():
+            while not stop.is_set():
+                for nonsense in NO_TLS:
+                    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", tacho.port)) as client:
+                        client.setblocking(False)
+                        client.send(nonsense)
+
+        clients = [threading.Thread(target=say) for _ in range(2)]
+        for client in clients:
+            client.start()
+        try:
+            end = time.monotonic() + SECONDS
+            while time.monotonic() < end:
+                status, body = attack.scrape(tacho.port, tls=True)
+                assert status == 200
+                open_at_once.append(Samples.parse(body.decode()).get("tacho_web_connections"))
+        finally:
+            stop.set()
+            for client in clients:
+                client.join()
+    assert len(open_at_once) > SECONDS and max(open_at_once) < 450, "512 are all there may be"

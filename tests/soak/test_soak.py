@@ -101,6 +101,9 @@ def soak(config, server, parent, directory, order, **options):
         counted = samples.get("tacho_requests_total", target="steady")
         lost = {labels["reason"]: value for labels, value in samples.all("tacho_lost_events_total") if value}
         assert tacho.process.running
+    for line in tacho.process.output.splitlines():
+        if "web process" in line or "hangs" in line:
+            print(line)
     print(f"{sent} requests, {counted:.0f} counted, lost {lost}; {before.resident / MEBIBYTE:.1f} → {after.resident / MEBIBYTE:.1f} MiB")
     judge(scrapes, done, alone)
     assert counted == sent, lost

@@ -78,6 +78,17 @@ TEST_CASE("Who reads the end of its answer late, or has closed its side, gets al
   CHECK(Reply::parse(answer).body.size() == kLarge);
 }
 
+TEST_CASE("Who resets its connection keeps no place, whatever the kernel still counts") {
+  Desk desk;
+  constexpr int kClients = 300;
+  for (int i = 0; i < kClients; ++i) {
+    const Client gone(desk.address());
+    gone.send(i % 2 == 0 ? test::get_request("/fast") : "GET /fast HTTP/0.9\r\n\r\n");
+    gone.finish();
+  }
+  CHECK(eventually([&] { return desk.counters().accepted == kClients && desk.counters().open == 0; }));
+}
+
 TEST_CASE("Pages that are read slowly make room for new ones") {
   Desk desk({.held_bytes = kLarge, .client_timeout = 60'000ms, .patience = 50ms});
   std::list<Client> slow;
