@@ -92,6 +92,7 @@ class Datagrams {
 
   std::map<int, Peer> peers_;
   std::string_view excuse_;
+  bool chosen_ = false;  ///< something was answered while others were open that it might have been, too
   int answered_ = 0;
   int quic_answered_ = 0;
   std::map<How, std::deque<Arrival>> waiting_;  // at the server
