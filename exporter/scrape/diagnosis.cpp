@@ -11,7 +11,6 @@
 namespace tacho::scrape {
 namespace {
 
-using Cause = Diagnosis::Cause;
 using Kind = Cause::Kind;
 using Verdict = Diagnosis::Verdict;
 using Parts = std::array<double, TACHO_PARTS>;

@@ -20,6 +20,22 @@ namespace tacho::scrape {
 /// Family `tacho_bottleneck`.
 std::span<const metrics::Family> bottleneck_families();
 
+/// What is named.
+struct Cause {
+  enum class Kind : std::uint8_t {
+    part,        ///< the part itself
+    dependency,  ///< calls to `peer`, while which the part grew
+    cpu,         ///< threads that could run wait for a CPU
+    quota,       ///< … because the quota of the cgroup is used up
+    demand,      ///< more requests come, or all CPUs are busy with them
+  };
+  Kind kind = Kind::part;
+  request_part part = TACHO_PART_OTHER;  ///< that has grown, or in which the time goes
+  double seconds = 0;                    ///< a request: more than before if `slower`, else in all; not below 0
+  std::uint32_t peer = 0;                ///< slot of a dependency; 0: those beyond max_peers
+  std::optional<request_part> behind;    ///< where requests wait for threads that are at `part`
+};
+
 struct Diagnosis {
   enum class Verdict : std::uint8_t {
     too_few,    ///< requests to say anything
@@ -29,20 +45,7 @@ struct Diagnosis {
     slower,     ///< than before
   };
 
-  struct Cause {
-    enum class Kind : std::uint8_t {
-      part,        ///< the part itself
-      dependency,  ///< calls to `peer`, while which the part grew
-      cpu,         ///< threads that could run wait for a CPU
-      quota,       ///< … because the quota of the cgroup is used up
-      demand,      ///< more requests come, or all CPUs are busy with them
-    };
-    Kind kind = Kind::part;
-    request_part part = TACHO_PART_OTHER;  ///< that has grown, or in which the time goes
-    double seconds = 0;                    ///< a request: more than before if `slower`, else in all; not below 0
-    std::uint32_t peer = 0;                ///< slot of a dependency; 0: those beyond max_peers
-    std::optional<request_part> behind;    ///< where requests wait for threads that are at `part`
-  };
+  using Cause = scrape::Cause;
 
   Verdict verdict = Verdict::too_few;
   WaitHistory::Periods periods;
