@@ -49,7 +49,7 @@ struct Diagnosis {
 
   Verdict verdict = Verdict::too_few;
   WaitHistory::Periods periods;
-  std::optional<Cause> cause;              ///< of `contended` and `slower`
+  std::optional<Cause> cause;              ///< of `contended`, and of `slower` where one part stands out
   std::optional<request_part> bottleneck;  ///< in which slow requests spend half of their time and more
   bool than_hour = false;                  ///< slower than in the hour before, but not than in the last five minutes
 
