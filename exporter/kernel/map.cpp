@@ -33,23 +33,6 @@ Result<void> UntypedMap::put(const void* key, const void* value) const {
   return bpf_map_update_elem(descriptor_, key, value, BPF_ANY) == 0 ? Result<void>() : fail_errno("map " + name_);
 }
 
-Result<void> UntypedMap::put_all(const void* keys, std::size_t key_size, const void* values, std::size_t value_size,
-                                 std::size_t count) const {
-  auto done = static_cast<__u32>(count);
-  if (count == 0 || bpf_map_update_batch(descriptor_, keys, values, &done, nullptr) == 0) {
-    return {};
-  }
-  // Which of them the batch has taken does not matter: they are put again.
-  for (std::size_t i = 0; i < count; ++i) {
-    if (auto put_one = put(static_cast<const std::byte*>(keys) + i * key_size,
-                           static_cast<const std::byte*>(values) + i * value_size);
-        !put_one) {
-      return put_one;
-    }
-  }
-  return {};
-}
-
 bool UntypedMap::erase(const void* key) const {
   return bpf_map_delete_elem(descriptor_, key) == 0;
 }

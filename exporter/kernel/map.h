@@ -1,10 +1,8 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -29,8 +27,6 @@ class UntypedMap {
 
   [[nodiscard]] bool find(const void* key, void* value) const;
   Result<void> put(const void* key, const void* value) const;
-  Result<void> put_all(const void* keys, std::size_t key_size, const void* values, std::size_t value_size,
-                       std::size_t count) const;
   [[nodiscard]] bool erase(const void* key) const;
   [[nodiscard]] int descriptor() const { return descriptor_; }
 
@@ -63,10 +59,6 @@ class Map {
   [[nodiscard]] bool contains(const Key& key) const { return find(key).has_value(); }
   /// Adds an entry or changes its value. @return E2BIG where there is no room
   Result<void> put(const Key& key, const Value& value) const { return map_.put(&key, &value); }
-  /// The same for each key with the value at its place, in one call where the kernel's map takes many (Linux 5.6).
-  Result<void> put_all(std::span<const Key> keys, std::span<const Value> values) const {
-    return map_.put_all(keys.data(), sizeof(Key), values.data(), sizeof(Value), std::min(keys.size(), values.size()));
-  }
   /// @return whether it was there
   bool erase(const Key& key) const { return map_.erase(&key); }
   /// All keys, see for_each_key().
