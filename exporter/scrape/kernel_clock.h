@@ -14,6 +14,10 @@ inline std::int64_t kernel_now_ns() {
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
+inline double seconds_since(std::int64_t start_ns) {
+  return static_cast<double>(kernel_now_ns() - start_ns) * 1e-9;
+}
+
 /// What the kernel's clock shows in Unix time. Both clocks run alike, so a moment keeps its Unix time from one scrape
 /// to the next, until somebody sets the clock or the machine has slept.
 class WallClock {

@@ -33,6 +33,10 @@ struct Exchange {
         phase(stream.tls() ? Phase::greeting : Phase::reading) {}
 
   [[nodiscard]] bool waits_for_request() const { return phase == Phase::greeting || phase == Phase::reading; }
+  /// Whether the client has not taken all of its answer.
+  [[nodiscard]] bool owes_answer() const {
+    return phase == Phase::sending || (phase == Phase::closing && stream.undelivered() > 0);
+  }
 
   std::uint64_t id;
   Stream stream;

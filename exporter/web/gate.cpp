@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <iterator>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -327,10 +326,8 @@ Exchange* Gate::find(Id id) {
 
 void Gate::drop(Id id) {
   const auto found = exchanges_.find(id);
-  const Exchange& exchange = found->second;
-  if (exchange.phase == Exchange::Phase::sending ||
-      (exchange.phase == Exchange::Phase::closing && exchange.stream.undelivered() > 0)) {
-    exchange.stream.give_up();
+  if (found->second.owes_answer()) {
+    found->second.stream.give_up();
   }
   counters_.open = exchanges_.size() - 1;
   exchanges_.erase(found);
@@ -338,14 +335,14 @@ void Gate::drop(Id id) {
 
 void Gate::drop_if(const Eligible& eligible, std::atomic<std::uint64_t>* counter) {
   for (auto each = exchanges_.begin(); each != exchanges_.end();) {
-    const auto next = std::next(each);
-    if (eligible(each->second)) {
+    const auto [id, exchange] = std::pair(each->first, &each->second);
+    ++each;
+    if (eligible(*exchange)) {
       if (counter != nullptr) {
         ++*counter;
       }
-      drop(each->first);
+      drop(id);
     }
-    each = next;
   }
 }
 

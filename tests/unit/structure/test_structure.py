@@ -61,7 +61,6 @@ LONG = {
     "bpf/socket_anatomy.bpf.h",
     "bpf/socket_http2.bpf.h",
     "bpf/socket_turns.bpf.h",
-    "exporter/scrape/scraper.cpp",
 }
 
 

@@ -1,0 +1,166 @@
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <exception>
+
+#include "config/units.h"
+#include "metrics/prometheus_families.h"
+#include "metrics/proto_family.h"
+#include "scrape/kernel_clock.h"
+#include "scrape/process_metrics.h"
+#include "scrape/scraper.h"
+
+// Expositions: the families of each probe, what is judged from samples, what is known about tacho itself.
+
+namespace tacho::scrape {
+namespace {
+
+constexpr std::array<std::string_view, 2> kTargetMaps{"cgroup_targets", "process_targets"};
+
+}  // namespace
+
+std::string Scraper::window_text() const {
+  return config::format_duration(window_);
+}
+
+void Scraper::write_families(PageText& page, std::span<const metrics::Family> families, std::size_t series,
+                             const Rows& rows, metrics::Format format) const {
+  metrics::FamilyWriter writer(style(format));
+  for (std::size_t family = 0; family < families.size(); ++family) {
+    if (dropped_.contains(families[family].name)) {
+      continue;
+    }
+    writer.begin(page.end(), families, family);
+    for (const auto& [runtime, row] : rows) {
+      writer.add(page.end(), runtime->series[series], runtime->proto, row);
+    }
+    writer.end(page.end());
+  }
+}
+
+void Scraper::write_probe(PageText& page, std::size_t number, metrics::Format format, CollectorResult& result) {
+  probes::Probe& probe = *probes_[number];
+  const std::int64_t start = kernel_now_ns();
+  const std::size_t before = page.size();
+  result.collector = probe.name();
+  try {
+    Rows rows;
+    for (const auto& runtime : runtimes_) {
+      if (shows(runtime)) {
+        rows.emplace_back(runtime.get(), metrics::Row{});
+        if (format != metrics::Format::prometheus_text) {
+          probe.exemplars(runtime->target->ref.index, kernel_now_ns(), rows.back().second);
+        }
+        probe.read(runtime->target->ref.index, kernel_now_ns(), runtime->window, rows.back().second);
+      }
+    }
+    write_families(page, probe.families(), number, rows, format);
+  } catch (const std::exception& error) {
+    spdlog::error("probe {}: {}", probe.name(), error.what());
+    page.cut(before);
+    result.success = false;
+  }
+  result.seconds = seconds_since(start);
+}
+
+const std::array<Scraper::Judgement, 3> Scraper::kJudgements{{
+    {saturation_families,
+     [](const Runtime& runtime) -> std::optional<metrics::Row> {
+       const auto saturation = runtime.saturation.estimate();
+       if (!saturation) {
+         return {};
+       }
+       metrics::Row row;
+       row.values = {metrics::Value::number(saturation->ratio), metrics::Value::number(saturation->error)};
+       return row;
+     }},
+    {bottleneck_families,
+     [](const Runtime& runtime) -> std::optional<metrics::Row> {
+       if (runtime.bottlenecks == 0) {
+         return {};
+       }
+       return bottleneck_row(runtime.bottleneck, runtime.bottlenecks);
+     }},
+    {condition_families,
+     [](const Runtime& runtime) -> std::optional<metrics::Row> {
+       metrics::Row row;
+       for (const std::optional<bool>& on : runtime.conditions.evaluate(runtime.window.few_samples())) {
+         row.values.push_back(on ? metrics::Value::count(*on ? 1 : 0) : metrics::Value::absent());
+       }
+       return row;
+     }},
+}};
+
+void Scraper::write_judgement(PageText& page, std::size_t number, metrics::Format format) {
+  const Judgement& judgement = kJudgements.at(number);
+  const std::span<const metrics::Family> families = judgement.families();
+  Rows rows;
+  for (const auto& runtime : runtimes_) {
+    if (is_judged(runtime)) {
+      if (auto row = judgement.row(*runtime)) {
+        rows.emplace_back(runtime.get(), std::move(*row));
+      }
+    }
+  }
+  write_families(page, families, probes_.size() + number, rows, format);
+}
+
+void Scraper::write_self(std::string& out, metrics::Format format) {
+  const auto append = [&](std::vector<prometheus::MetricFamily> families) {
+    std::erase_if(families, [this](const auto& family) { return dropped_.contains(family.name); });
+    if (format == metrics::Format::protobuf) {
+      metrics::append_proto_families(out, families, start_);
+    } else {
+      metrics::append_families(out, families, format);
+    }
+  };
+  count_skipped();
+  std::vector<ObservedObject> objects{{&targets_object_, kTargetMaps, skipped_so_far_[0]}};
+  for (const auto& probe : probes_) {
+    objects.push_back({&probe->object(), probe->bounded_maps(), skipped_so_far_[objects.size()]});
+  }
+  const WebCounters web = web_ ? web_() : WebCounters{};
+  append(program_metrics(reload_, web.dropped_log_lines));
+  append(target_metrics(table_));
+  append(object_metrics(objects, failed_, run_statistics_));
+  std::vector<CollectorResult> results = results_;
+  for (const std::string& name : failed_) {
+    results.push_back({.collector = name, .seconds = 0, .success = false});
+  }
+  append(collector_metrics(results));
+  if (web_) {
+    append(web_metrics(web));
+  }
+  ServingCost serving{.cpu_seconds = web.cpu_seconds};
+  if (rights_) {
+    const std::vector<process::Rights> processes = rights_();
+    append(rights_metrics(processes));
+    const auto found = std::ranges::find(processes, "web", &process::Rights::process);
+    serving.memory_bytes = found == processes.end() ? 0 : static_cast<double>(found->memory_bytes);
+  }
+  append(process_metrics(serving));
+}
+
+void Scraper::write_page(PageText& page, metrics::Format format) {
+  const std::lock_guard lock(mutex_);
+  results_.assign(probes_.size(), {});
+  wall_clock_.update();
+  for (std::size_t i = 0; i < probes_.size(); ++i) {
+    write_probe(page, i, format, results_[i]);
+  }
+  for (std::size_t i = 0; i < kJudgements.size(); ++i) {
+    write_judgement(page, i, format);
+  }
+  write_self(page.end(), format);
+  metrics::append_end(page.end(), format);
+  page.finish();
+}
+
+std::string Scraper::scrape(metrics::Format format) {
+  PageText page;
+  write_page(page, format);
+  return page.take();
+}
+
+}  // namespace tacho::scrape
