@@ -104,7 +104,7 @@ def _statements(command: list, env: dict | None = None):
     return injected
 
 
-_THIEF = Fault(_thief, "cpu shortage")
+_THIEF = Fault(_thief, "cpu shortage or runqueue")
 _DISK = Fault(_disk_writer, "disk")
 
 
@@ -194,13 +194,13 @@ SCENES = {
 class Trial:
     server: str
     fault: str
-    expected: str  # empty: nothing may be named
+    expected: str  # "A or B"; empty: nothing may be named
     named: str
     sentence: str
 
     @property
     def right(self) -> bool:
-        return self.named == self.expected
+        return self.named in self.expected.split(" or ")
 
 
 def why(tacho: Tacho) -> dict:

@@ -123,6 +123,7 @@ def test_named_causes_are_counted_by_what_was_done():
 
 
 def test_trials_and_levels_are_read_as_they_were_written(tmp_path):
+    assert _trial("redis", "CPU thief", "cpu shortage or runqueue", "runqueue").right
     trial = _trial("redis", "disk writer", "disk", "disk")
     with open(tmp_path / "causes.csv", "w", newline="") as out:
         csv.writer(out).writerows([causes.COLUMNS, [getattr(trial, column) for column in causes.COLUMNS]])
