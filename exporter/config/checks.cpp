@@ -173,6 +173,22 @@ void check_target(TargetRule& rule, const Node& node, const Context& context) {
   check_ports(node, context);
 }
 
+/// Whoever asks for anatomy would else look in vain for its families.
+void check_anatomy(const Config& config, const Node& node, const Context& context) {
+  if (!config.probes.anatomy.enabled) {
+    return;
+  }
+  for (const auto& [name, settings] : {NamedProbe{"socket", &Probes::socket}, NamedProbe{"sched", &Probes::sched}}) {
+    if (!(config.probes.*settings).enabled) {
+      context.problems.warning(place_of(node, "probes"),
+                               "probes.anatomy: nothing will be said about what requests wait for: it takes the probes "
+                               "socket and sched, and " +
+                                   std::string(name) + " is disabled",
+                               "enable " + std::string(name));
+    }
+  }
+}
+
 void check_config(Config& config, const Node& node, const Context& context) {
   if (const Node* const targets = node.find("targets"); targets != nullptr) {
     check_names(*targets, context);
@@ -195,6 +211,7 @@ void check_config(Config& config, const Node& node, const Context& context) {
     context.problems.warning(place_of(node, "probes"), "nothing will be observed: all probes are disabled",
                              "enable one");
   }
+  check_anatomy(config, node, context);
 }
 
 }  // namespace tacho::config

@@ -176,6 +176,22 @@ TEST_CASE("contradictions that leave nothing to do are warnings") {
                                  "2:9 nothing will be observed: all probes are disabled"});
 }
 
+TEST_CASE("anatomy without the probes that it is made of is a warning") {
+  const auto warned = [](const std::string& probes) {
+    return brief(config::load_text("probes: {" + probes + "}\n", "x").warnings);
+  };
+  CHECK(warned("anatomy: {enabled: true}").empty());
+  CHECK(warned("sched: {enabled: false}").empty());
+  CHECK(warned("anatomy: {enabled: true}, poll: {enabled: false}").empty());
+  for (const std::string probe : {"sched", "socket"}) {
+    CHECK(
+        warned("anatomy: {enabled: true}, " + probe + ": {enabled: false}") ==
+        std::vector<std::string>{"1:9 probes.anatomy: nothing will be said about what requests wait for: it takes the "
+                                 "probes socket and sched, and " +
+                                 probe + " is disabled"});
+  }
+}
+
 TEST_CASE("a diagnostic is printed as compilers do") {
   CHECK(config::format({.where = {.line = 3, .column = 7}, .message = "bad", .hint = "do good"}, "a.yaml") ==
         "a.yaml:3:7: error: bad (do good)");
