@@ -58,6 +58,7 @@ json target_json(const scrape::WhyView::Target& target) {
           {"cause", std::move(cause)},
           {"bottleneck", part_name(diagnosis.bottleneck)},
           {"sentence", explanation.sentence},
+          {"doubts", explanation.doubts},
           {"next", explanation.next},
           {"now", period_json(diagnosis.periods.now)},
           {"slow", slow_json(diagnosis.periods.slow)},

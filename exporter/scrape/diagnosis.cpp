@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <functional>
 #include <numeric>
 
@@ -43,10 +42,6 @@ constexpr std::array kBottleneckFamilies{metrics::Family{
     "five where fewer than ten were slow; else 0. A part appears once it was the bottleneck.",
     "part", probes::kPartNames}};
 
-constexpr bool is_work(std::size_t part) {
-  return part >= TACHO_PART_CPU;
-}
-
 /// Waits that are no work of the server's own: whoever waits there is kept from it.
 constexpr std::array kContention{TACHO_PART_QUEUE, TACHO_PART_HANDOVER, TACHO_PART_RUNQUEUE, TACHO_PART_LOCK,
                                  TACHO_PART_DISK};
@@ -74,20 +69,6 @@ bool lacks_cpu(const Waits& now, const Waits* before) {
 
 Kind kind_of_cpu(const Waits& now) {
   return now.throttled >= kLacksCpu * now.runnable ? Kind::quota : Kind::cpu;
-}
-
-request_part largest(const Parts& parts, bool (*counts)(std::size_t)) {
-  std::size_t best = TACHO_PARTS;
-  for (std::size_t part = 0; part < parts.size(); ++part) {
-    if (counts(part) && (best == TACHO_PARTS || parts.at(part) > parts.at(best))) {
-      best = part;
-    }
-  }
-  return static_cast<request_part>(best);
-}
-
-bool any_part(std::size_t /*part*/) {
-  return true;
 }
 
 /// The peer whose calls make at least half of `seconds` a request, and no more than the whole request: they take longer
@@ -144,7 +125,7 @@ Cause cause_before_work(const Parts& growth, double whole, const Waits& now, con
   if (cause.kind == Kind::dependency) {
     return cause;
   }
-  const request_part held_by = largest(growth, is_work);
+  const request_part held_by = largest_part(growth, TACHO_PART_CPU);
   const double slower_work = work(growth);
   const bool work_is_slower = slower_work >= (kSlower - 1) * work(before.all.parts) &&
                               slower_work >= kSlowerSeconds / 2 && growth.at(held_by) >= kMost * slower_work;
@@ -178,7 +159,7 @@ std::optional<Cause> cause_of_growth(const Waits& now, const Waits& before) {
   if (growth.at(TACHO_PART_QUEUE) + growth.at(TACHO_PART_HANDOVER) >= kMost * whole) {
     return cause_before_work(growth, whole, now, before);
   }
-  const request_part part = largest(growth, any_part);
+  const request_part part = largest_part(growth);
   if (growth.at(part) < kShareOfGrowth * whole) {
     return {};
   }
@@ -210,7 +191,7 @@ std::optional<Cause> cause_of_contention(const Waits& now) {
     cause.kind = kind_of_cpu(now);
     return cause;
   }
-  const request_part held_by = largest(parts, is_work);
+  const request_part held_by = largest_part(parts, TACHO_PART_CPU);
   if ((held_by == TACHO_PART_LOCK || held_by == TACHO_PART_DISK) && is_most(held_by, work(parts)) &&
       !is_a_call(held_by)) {
     cause.behind = cause.part;
@@ -222,17 +203,18 @@ std::optional<Cause> cause_of_contention(const Waits& now) {
   return cause;
 }
 
-std::optional<request_part> bottleneck_of(const WaitHistory::Slow& slow) {
-  const request_part most = largest(slow.mean.parts, any_part);
-  const bool holds = slow.mean.requests >= static_cast<double>(WaitHistory::kEnoughSlow) &&
-                     slow.mean.parts.at(most) >= kMost * slow.mean.seconds;
-  return holds ? std::optional(most) : std::nullopt;
-}
-
 }  // namespace
 
 std::span<const metrics::Family> bottleneck_families() {
   return kBottleneckFamilies;
+}
+
+std::optional<request_part> bottleneck(const WaitHistory& history) {
+  const WaitHistory::Slow slow = history.slow();
+  const request_part most = largest_part(slow.mean.parts);
+  const bool holds = slow.mean.requests >= static_cast<double>(WaitHistory::kEnoughSlow) &&
+                     slow.mean.parts.at(most) >= kMost * slow.mean.seconds;
+  return holds ? std::optional(most) : std::nullopt;
 }
 
 std::optional<Diagnosis> diagnose(const WaitHistory& history) {
@@ -242,6 +224,7 @@ std::optional<Diagnosis> diagnose(const WaitHistory& history) {
   }
   Diagnosis diagnosis;
   diagnosis.periods = std::move(*periods);
+  diagnosis.bottleneck = bottleneck(history);
   const Waits& now = diagnosis.periods.now;
   if (now.requests < kFewest) {
     return diagnosis;
@@ -250,7 +233,6 @@ std::optional<Diagnosis> diagnose(const WaitHistory& history) {
     diagnosis.verdict = Verdict::unseen;
     return diagnosis;
   }
-  diagnosis.bottleneck = bottleneck_of(diagnosis.periods.slow);
   const bool than_minutes = is_slower(now, diagnosis.periods.five_minutes);
   diagnosis.than_hour = !than_minutes && is_slower(now, diagnosis.periods.hour);
   if (than_minutes || diagnosis.than_hour) {

@@ -57,6 +57,9 @@ struct Diagnosis {
   [[nodiscard]] const std::optional<Waits>& compared() const { return than_hour ? periods.hour : periods.five_minutes; }
 };
 
+/// In which part slow requests spend half of their time and more, by ten of them at least.
+std::optional<request_part> bottleneck(const WaitHistory& history);
+
 /// Nothing while there is no history.
 std::optional<Diagnosis> diagnose(const WaitHistory& history);
 
@@ -75,6 +78,7 @@ struct Explanation {
   std::string_view verdict;  ///< too_few, unseen, steady, contended, slower
   std::string cause;         ///< "lock", "dependency 10.0.0.7:5432", "cpu shortage", "cpu quota", "demand"; empty: none
   std::string sentence;      ///< one to three
+  std::vector<std::string_view> doubts;  ///< conditions that hold and judge what it is made of; in the sentence, too
   std::vector<Evidence> evidence;
   std::string next;  ///< what to look at; empty: nothing
 };

@@ -75,10 +75,6 @@ std::string selector(const targets::Labels& labels, std::string_view more = "") 
   return fmt::format("{{{}{}}}", text, more);
 }
 
-request_part most_of(const MeanParts& mean) {
-  return static_cast<request_part>(std::ranges::max_element(mean.parts) - mean.parts.begin());
-}
-
 std::string share_of(const MeanParts& mean, request_part part) {
   return format_share(mean.parts.at(part) / mean.seconds);
 }
@@ -163,7 +159,7 @@ std::string sentence(const Diagnosis& diagnosis, std::string_view peer) {
           format_share(1 - now.all.requests / now.requests));
     case Verdict::steady:
       return fmt::format("Nothing stands out: r{}, in {} of that they {}.{}", takes,
-                         share_of(now.all, most_of(now.all)), kWords.at(most_of(now.all)).waits,
+                         share_of(now.all, largest_part(now.all.parts)), kWords.at(largest_part(now.all.parts)).waits,
                          slow_sentence(diagnosis));
     case Verdict::contended:
       return fmt::format("R{}: {}.{}", takes, clause(diagnosis, peer), slow_sentence(diagnosis));
@@ -261,6 +257,7 @@ Explanation explain(const Diagnosis& diagnosis, const targets::Labels& labels, s
   result.sentence = sentence(diagnosis, peer);
   if (diagnosis.verdict >= Verdict::steady) {
     result.evidence = evidence(diagnosis, labels, peer);
+    result.doubts.assign(doubts.begin(), doubts.end());
     if (!doubts.empty()) {
       result.sentence += fmt::format(" Doubtful: {}.", fmt::join(doubts, ", "));
     }

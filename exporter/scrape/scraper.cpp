@@ -150,8 +150,7 @@ void Scraper::follow_waits(Runtime& runtime, std::int64_t now_ns, const probes::
     runtime.waits = std::make_unique<WaitHistory>(window_);
   }
   runtime.waits->push(std::move(*sums));
-  const auto diagnosis = diagnose(*runtime.waits);
-  runtime.bottleneck = diagnosis ? diagnosis->bottleneck : std::nullopt;
+  runtime.bottleneck = bottleneck(*runtime.waits);
   if (runtime.bottleneck) {
     runtime.bottlenecks |= 1U << *runtime.bottleneck;
   }

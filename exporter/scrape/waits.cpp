@@ -57,6 +57,10 @@ std::optional<WaitSums> wait_sums(std::int64_t time_ns, const probes::Activity& 
                   .calls = activity.calls};
 }
 
+request_part largest_part(const std::array<double, TACHO_PARTS>& parts, request_part first) {
+  return static_cast<request_part>(std::ranges::max_element(parts.begin() + first, parts.end()) - parts.begin());
+}
+
 Waits between(const WaitSums& older, const WaitSums& newer) {
   Waits waits;
   waits.seconds =
@@ -146,6 +150,9 @@ std::optional<Waits> WaitHistory::before(const WaitSums& end, std::int64_t lengt
 
 WaitHistory::Slow WaitHistory::slow() const {
   Slow slow;
+  if (!latest_) {
+    return slow;
+  }
   for (const std::int64_t age : {window_ns_, std::max(kMinute, window_ns_), std::max(kFiveMinutes, window_ns_)}) {
     const WaitSums* begin = at_age(age);
     if (begin != nullptr) {

@@ -38,6 +38,9 @@ struct MeanParts {
   std::array<double, TACHO_PARTS> parts{};
 };
 
+/// The largest one, of those from `first` on.
+request_part largest_part(const std::array<double, TACHO_PARTS>& parts, request_part first = TACHO_PART_QUEUE);
+
 /// What happened in a period.
 struct Waits {
   struct Calls {
@@ -98,6 +101,8 @@ class WaitHistory {
 
   /// Nothing in the first window.
   [[nodiscard]] std::optional<Periods> periods() const;
+  /// The same of slow requests alone; without any, none is told.
+  [[nodiscard]] Slow slow() const;
   /// So many are kept.
   [[nodiscard]] std::size_t samples() const;
 
@@ -111,7 +116,6 @@ class WaitHistory {
   /// The latest sample that is at least that old, else the oldest one; none that is older than twice that.
   [[nodiscard]] const WaitSums* at_age(std::int64_t age_ns) const;
   [[nodiscard]] std::optional<Waits> before(const WaitSums& end, std::int64_t length_ns) const;
-  [[nodiscard]] Slow slow() const;
 
   std::int64_t window_ns_ = 0;
   std::array<Level, 3> levels_;

@@ -278,6 +278,11 @@ TEST_CASE("the bottleneck is the part in which slow requests spend half of their
   CHECK_FALSE(of(nine).bottleneck);
   nine.pass(1, {.slow = 1, .slow_ms = {{TACHO_PART_LOCK, 6.0}}});
   CHECK(of(nine).bottleneck == TACHO_PART_LOCK);
+  // Whatever is to be said of all requests.
+  Seconds unknown;
+  unknown.pass(20, {.requests = 10, .slow = 2, .unknown = 90, .slow_ms = {{TACHO_PART_DISK, 6.0}}});
+  CHECK(of(unknown).verdict == Verdict::unseen);
+  CHECK(of(unknown).bottleneck == TACHO_PART_DISK);
 }
 
 TEST_CASE("a bottleneck appears with its first time, and stays as 0") {
@@ -303,6 +308,7 @@ TEST_CASE("an explanation says how long, how much more, and what of") {
         "another thread. Slow ones, of more than 20.0 ms, take 30.0 ms: in 100 % of that they wait for a lock or for "
         "another thread. Doubtful: multiplexed.");
   CHECK(told.verdict == "slower");
+  CHECK(told.doubts == std::vector<std::string_view>{"multiplexed"});
   CHECK_THAT(told.next, StartsWith("Who holds it"));
   REQUIRE(told.evidence.size() == 2);
   CHECK(told.evidence[0].query.find(R"({target="a\"b\xef\xbf\xbd",namespace="shop",pod="",container=""})") !=

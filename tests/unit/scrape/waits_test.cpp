@@ -110,6 +110,7 @@ TEST_CASE("time that goes back begins anew, parts that do, too") {
 }
 
 TEST_CASE("an hour takes no more samples than it says, a day no more than an hour") {
+  CHECK(36 * sizeof(WaitSums) <= std::size_t{12} << 10);  // README: with the default window
   for (const auto& [window, most] : {std::pair{10s, std::size_t{36}}, {2s, 96}, {3600s, 96}}) {
     CAPTURE(window.count());
     Seconds target(window);
@@ -171,6 +172,17 @@ TEST_CASE("the threshold of slow requests is told if it was the same") {
   CHECK_THAT(same.history.periods()->slow.threshold, WithinAbs(0.02, 1e-12));
   same.pass(5, {.slow = 5, .threshold_ms = 30});
   CHECK(same.history.periods()->slow.threshold == 0);
+}
+
+TEST_CASE("the largest part is the first of equals, of all or from one on") {
+  std::array<double, TACHO_PARTS> parts{};
+  CHECK(tacho::scrape::largest_part(parts) == TACHO_PART_QUEUE);
+  parts[TACHO_PART_QUEUE] = 3;
+  parts[TACHO_PART_LOCK] = 2;
+  CHECK(tacho::scrape::largest_part(parts) == TACHO_PART_QUEUE);
+  CHECK(tacho::scrape::largest_part(parts, TACHO_PART_CPU) == TACHO_PART_LOCK);
+  parts[TACHO_PART_OTHER] = 4;
+  CHECK(tacho::scrape::largest_part(parts) == TACHO_PART_OTHER);
 }
 
 TEST_CASE("calls are told by peer, those of a new one from its first") {

@@ -1,5 +1,6 @@
 #include "top/why.h"
 
+#include <array>
 #include <catch2/catch.hpp>
 
 #include "page/json.h"
@@ -28,14 +29,17 @@ scrape::WhyView why_view() {
   target.diagnosis.cause.emplace();
   target.diagnosis.cause->part = TACHO_PART_LOCK;
   target.diagnosis.cause->seconds = 0.003;
-  target.explanation = scrape::explain(target.diagnosis, {{"target", "we\x1b"}});
+  const std::array<std::string_view, 1> doubts{"lost_events"};
+  target.explanation = scrape::explain(target.diagnosis, {{"target", "we\x1b"}}, "", doubts);
   return {.time = {"feed", 7}, .targets = {target}};
 }
 
 }  // namespace
 
 TEST_CASE("what the server tells of waits is what the terminal shows") {
-  const auto targets = top::parse_why(page::why_json(why_view()));
+  const std::string document = page::why_json(why_view());
+  CHECK(document.find(R"("doubts":["lost_events"])") != std::string::npos);
+  const auto targets = top::parse_why(document);
   REQUIRE(targets);
   REQUIRE(targets->size() == 1);
   const top::WhyTarget& target = targets->front();
@@ -48,7 +52,7 @@ TEST_CASE("what the server tells of waits is what the terminal shows") {
   const auto lines = top::why_lines(target);
   CHECK(lines[0] ==
         "Requests take 4.00 ms, 4.0 times as long as in the 10 s before: for 3.00 ms more they wait for a lock or for "
-        "another thread.");
+        "another thread. Doubtful: lost_events.");
   CHECK(lines[2].starts_with("MEAN OF A REQUEST  NOW"));
   CHECK(lines[4].starts_with("lock               3.00 ms  75 %"));
   CHECK(lines[6].starts_with("in all             4.00 ms        30.0 ms"));
