@@ -16,6 +16,42 @@
 using tacho::UniqueFd;
 using namespace tacho::kernel_test;
 
+namespace {
+
+/// What the client sends, piece by piece, before it reads what the server sends.
+using Flights = std::vector<std::pair<std::vector<std::string>, std::string>>;
+
+/// Of a client that lives them: how many are calls. None of it is a request of its own.
+void check_calls(const Flights& flights, int calls) {
+  const Watched where;
+  const UniqueFd listener = listen_tcp();
+  const auto port = port_of(listener);
+  Child client(where.directory(), [&flights, port](Line& parent) {
+    const UniqueFd connection = connect_tcp(port);
+    for (const auto& [pieces, reply] : flights) {
+      for (const std::string& piece : pieces) {
+        send_bytes(connection, piece);
+      }
+      receive_once(connection, reply.size());
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const UniqueFd server = accept_from(listener);
+  for (const auto& [pieces, reply] : flights) {
+    receive_once(server, std::accumulate(pieces.begin(), pieces.end(), std::string()).size());
+    send_bytes(server, reply);
+  }
+  (void)client.hear();
+  const std::string peer = "127.0.0.1:" + std::to_string(port);
+  CHECK(where.value("tacho_dependency_calls_total", {{"peer", peer}}) == calls);
+  CHECK(where.value("tacho_handshakes_total") == 0);
+  client.tell();
+  client.finish();
+}
+
+}  // namespace
+
 TEST_CASE("what a client's handshakes take to and fro are no calls, all others are") {
   const std::string ticket = record(22, std::string(180, 't'));
   const std::string answer = record(23, std::string(90, 'a'));
@@ -28,38 +64,18 @@ TEST_CASE("what a client's handshakes take to and fro are no calls, all others a
       {{kHello, kHello + kChangeCipherSpec + kFinished, answer}, 1},          // TLS 1.3, another hello was asked for
       {{kChangeCipherSpec, answer, "\x17\x03\x03", std::string(4, 'x')}, 4},  // no TLS
   };
-  for (const auto& [flights, calls] : cases) {
-    const Watched where;
-    const UniqueFd listener = listen_tcp();
-    const auto port = port_of(listener);
-    Child client(where.directory(), [&flights, port](Line& parent) {
-      const UniqueFd connection = connect_tcp(port);
-      for (const std::string& flight : flights) {
-        send_once(connection, 100);
-        receive_once(connection, flight.size());
-      }
-      parent.tell();
-      (void)parent.hear();
-    });
-    const UniqueFd server = accept_from(listener);
-    for (const std::string& flight : flights) {
-      receive_once(server, 100);
-      REQUIRE(::send(server.get(), flight.data(), flight.size(), 0) == static_cast<ssize_t>(flight.size()));
+  for (const auto& [replies, calls] : cases) {
+    Flights flights;
+    for (const std::string& reply : replies) {
+      flights.push_back({{std::string(100, 'x')}, reply});
     }
-    (void)client.hear();
-    const std::string peer = "127.0.0.1:" + std::to_string(port);
-    CHECK(where.value("tacho_dependency_calls_total", {{"peer", peer}}) == calls);
-    CHECK(where.value("tacho_handshakes_total") == 0);
-    client.tell();
-    client.finish();
+    check_calls(flights, calls);
   }
 }
 
 TEST_CASE("what a server sends when a client's last flight has come is no answer to a call") {
   const std::string ticket = record(23, std::string(250, 't'));
   const std::string answer = record(23, std::string(90, 'a'));
-  // What the client sends, piece by piece, before it reads what the server sends; how many of them are calls.
-  using Flights = std::vector<std::pair<std::vector<std::string>, std::string>>;
   const std::vector<std::pair<Flights, int>> cases = {
       {{{{kHello}, kHello}, {{kChangeCipherSpec + kFinished}, ticket}, {{kRequest}, answer}}, 1},
       {{{{kHello}, kHello}, {{kChangeCipherSpec, kFinished}, ticket}, {{kRequest}, answer}}, 1},
@@ -77,67 +93,21 @@ TEST_CASE("what a server sends when a client's last flight has come is no answer
        1},
   };
   for (const auto& [flights, calls] : cases) {
-    const Watched where;
-    const UniqueFd listener = listen_tcp();
-    const auto port = port_of(listener);
-    Child client(where.directory(), [&flights, port](Line& parent) {
-      const UniqueFd connection = connect_tcp(port);
-      for (const auto& [pieces, reply] : flights) {
-        for (const std::string& piece : pieces) {
-          must(::send(connection.get(), piece.data(), piece.size(), 0) == static_cast<ssize_t>(piece.size()), "send");
-        }
-        receive_once(connection, reply.size());
-      }
-      parent.tell();
-      (void)parent.hear();
-    });
-    const UniqueFd server = accept_from(listener);
-    for (const auto& [pieces, reply] : flights) {
-      receive_once(server, std::accumulate(pieces.begin(), pieces.end(), std::string()).size());
-      REQUIRE(::send(server.get(), reply.data(), reply.size(), 0) == static_cast<ssize_t>(reply.size()));
-    }
-    (void)client.hear();
-    const std::string peer = "127.0.0.1:" + std::to_string(port);
-    CHECK(where.value("tacho_dependency_calls_total", {{"peer", peer}}) == calls);
-    client.tell();
-    client.finish();
+    check_calls(flights, calls);
   }
 }
 
 TEST_CASE("the goodbye of a client that is answered by one is no call") {
   const std::string answer = record(23, std::string(90, 'a'));
-  // The flights of the client and of the server, and how many of them are calls.
-  using Flights = std::vector<std::pair<std::string, std::string>>;
   const std::vector<std::pair<Flights, int>> cases = {
-      {{{kHello, kHello}, {kRequest, answer}, {kShort, kShort}}, 1},                    // TLS 1.3
-      {{{kHello, kHello}, {kRequest, answer}, {kAlert, kAlert}}, 1},                    // TLS 1.2
-      {{{kHello, kHello}, {kShort, kShort}, {kShort, kShort}, {kRequest, answer}}, 3},  // short calls
-      {{{kHello, kHello}, {kShort, answer + kShort}}, 0},                               // tickets were not read yet
-      {{{kHello, kHello}, {kRequest, answer}, {kAlert, answer + kAlert}}, 1},           // the rest of a reply
-      {{{kHello, kHello}, {kShort, answer}, {kRequest, answer}}, 2},                    // a short call, a long answer
+      {{{{kHello}, kHello}, {{kRequest}, answer}, {{kShort}, kShort}}, 1},                      // TLS 1.3
+      {{{{kHello}, kHello}, {{kRequest}, answer}, {{kAlert}, kAlert}}, 1},                      // TLS 1.2
+      {{{{kHello}, kHello}, {{kShort}, kShort}, {{kShort}, kShort}, {{kRequest}, answer}}, 3},  // short calls
+      {{{{kHello}, kHello}, {{kShort}, answer + kShort}}, 0},                        // tickets were not read yet
+      {{{{kHello}, kHello}, {{kRequest}, answer}, {{kAlert}, answer + kAlert}}, 1},  // the rest of a reply
+      {{{{kHello}, kHello}, {{kShort}, answer}, {{kRequest}, answer}}, 2},           // a short call, a long answer
   };
   for (const auto& [flights, calls] : cases) {
-    const Watched where;
-    const UniqueFd listener = listen_tcp();
-    const auto port = port_of(listener);
-    Child client(where.directory(), [&flights, port](Line& parent) {
-      const UniqueFd connection = connect_tcp(port);
-      for (const auto& [call, reply] : flights) {
-        must(::send(connection.get(), call.data(), call.size(), 0) == static_cast<ssize_t>(call.size()), "send");
-        receive_once(connection, reply.size());
-      }
-      parent.tell();
-      (void)parent.hear();
-    });
-    const UniqueFd server = accept_from(listener);
-    for (const auto& [call, reply] : flights) {
-      receive_once(server, call.size());
-      REQUIRE(::send(server.get(), reply.data(), reply.size(), 0) == static_cast<ssize_t>(reply.size()));
-    }
-    (void)client.hear();
-    const std::string peer = "127.0.0.1:" + std::to_string(port);
-    CHECK(where.value("tacho_dependency_calls_total", {{"peer", peer}}) == calls);
-    client.tell();
-    client.finish();
+    check_calls(flights, calls);
   }
 }

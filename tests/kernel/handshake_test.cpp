@@ -111,7 +111,7 @@ void play(const Life& life, const Watched& where) {
     UniqueFd client = connect_tcp(port);
     for (const Turn& turn : life.turns) {
       const std::string data = together(turn.pieces);
-      REQUIRE(::send(client.get(), data.data(), data.size(), 0) == static_cast<ssize_t>(data.size()));
+      send_bytes(client, data);
       if (turn.reply > 0) {
         receive_once(client, std::accumulate(turn.more.begin(), turn.more.end(), turn.reply));
       } else {
@@ -287,9 +287,7 @@ TEST_CASE("what a client asks right behind its certificate is no second request 
     (void)parent.hear();
   });
   const auto port = static_cast<std::uint16_t>(server.hear());
-  const auto send_all = [](const UniqueFd& client, const std::string& data) {
-    must(::send(client.get(), data.data(), data.size(), 0) == static_cast<ssize_t>(data.size()), "send");
-  };
+  const auto send_all = [](const UniqueFd& client, const std::string& data) { send_bytes(client, data); };
   for (int i = 0; i < kConnections; ++i) {
     const UniqueFd client = connect_tcp(port);
     send_all(client, kHello);

@@ -33,10 +33,6 @@ std::string frame(Type type, std::uint32_t stream, std::size_t length) {
   return text + std::string(length, 'x');
 }
 
-void send_text(const UniqueFd& socket, const std::string& text) {
-  must(::send(socket.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()), "send");
-}
-
 /// A way to receive: as many bytes as there are, in one call.
 using Receive = std::function<ssize_t(int socket, std::string& buffer, std::size_t wanted)>;
 
@@ -123,7 +119,7 @@ TEST_CASE("requests of an HTTP/2 connection are streams, however reads and write
     (void)parent.hear();
   });
   const UniqueFd client = connect_tcp(static_cast<std::uint16_t>(server.hear()));
-  send_text(client, asked);
+  send_bytes(client, asked);
   receive_all(client, replied.size(), replied.size(), by_recv);
   (void)server.hear();
   const Page open = tacho.page();
@@ -146,13 +142,13 @@ TEST_CASE("an HTTP/2 connection that is older than tacho is followed from the ne
     const UniqueFd connection = accept_from(listener);
     while (const auto size = static_cast<std::size_t>(parent.hear())) {
       receive_all(connection, size, size, by_recv);
-      send_text(connection, frame(kHeaders, static_cast<std::uint32_t>(parent.hear()), 10));
+      send_bytes(connection, frame(kHeaders, static_cast<std::uint32_t>(parent.hear()), 10));
       parent.tell();
     }
   });
   const UniqueFd client = connect_tcp(static_cast<std::uint16_t>(server.hear()));
   const auto ask_stream = [&](const std::string& text, std::uint32_t stream) {
-    send_text(client, text);
+    send_bytes(client, text);
     server.tell(text.size());
     server.tell(stream);
     (void)server.hear();
@@ -185,8 +181,8 @@ TEST_CASE("what is not HTTP/2 is counted by turns on a target that would follow 
   const UniqueFd plain = connect_tcp(port);
   ask(plain, 23, 10, 10);
   const UniqueFd broken = connect_tcp(port);
-  send_text(broken, kPreface + frame(kSettings, 0, 0));
-  send_text(broken, std::string(100, '\xff'));
+  send_bytes(broken, kPreface + frame(kSettings, 0, 0));
+  send_bytes(broken, std::string(100, '\xff'));
   (void)server.hear();
   const Page page = tacho.page();
   CHECK(page.value("tacho_requests_total") == 23);
@@ -208,17 +204,17 @@ TEST_CASE("without being asked, HTTP/2 after an upgrade is counted by streams, a
     parent.tell(port_of(listener));
     const UniqueFd connection = accept_from(listener);
     receive_once(connection, upgrade.size());
-    send_text(connection, first);
+    send_bytes(connection, first);
     receive_all(connection, asked.size(), asked.size(), by_recv);
-    send_text(connection, second);
-    send_text(connection, frame(kHeaders, 5, 10));
+    send_bytes(connection, second);
+    send_bytes(connection, frame(kHeaders, 5, 10));
     parent.tell();
     (void)parent.hear();
   });
   const UniqueFd client = connect_tcp(static_cast<std::uint16_t>(server.hear()));
-  send_text(client, upgrade);
+  send_bytes(client, upgrade);
   receive_all(client, first.size(), first.size(), by_recv);
-  send_text(client, asked);
+  send_bytes(client, asked);
   (void)server.hear();
   const Page page = tacho.page();
   CHECK(page.value("tacho_requests_total") == 3);
@@ -238,7 +234,7 @@ TEST_CASE("where HTTP/2 is not to be followed, turns count and the preface says 
     for (int i = 0; i < 23; ++i) {
       const UniqueFd connection = accept_from(listener);
       receive_once(connection, asked.size());
-      send_text(connection, frame(kHeaders, 1, 10) + frame(kHeaders, 3, 10));
+      send_bytes(connection, frame(kHeaders, 1, 10) + frame(kHeaders, 3, 10));
     }
     parent.tell();
     (void)parent.hear();
@@ -246,7 +242,7 @@ TEST_CASE("where HTTP/2 is not to be followed, turns count and the preface says 
   const auto port = static_cast<std::uint16_t>(server.hear());
   for (int i = 0; i < 23; ++i) {
     const UniqueFd client = connect_tcp(port);
-    send_text(client, asked);
+    send_bytes(client, asked);
     receive_all(client, 38, 38, by_recv);
   }
   (void)server.hear();

@@ -70,7 +70,7 @@ void check(const Habit& habit) {
     const UniqueFd client = connect_tcp(port);
     for (const Turn& turn : habit.turns) {
       const std::string data = together(turn);
-      must(::send(client.get(), data.data(), data.size(), 0) == static_cast<ssize_t>(data.size()), "send");
+      send_bytes(client, data);
       receive_once(client, kReply);
     }
   }
@@ -183,7 +183,7 @@ TEST_CASE("on a busy target turns are looked at now and then, wherever they are 
   const UniqueFd client = connect_tcp(static_cast<std::uint16_t>(server.hear()));
   for (int i = 0; i < kLong; ++i) {
     const std::string data = brings(i);
-    must(::send(client.get(), data.data(), data.size(), 0) == static_cast<ssize_t>(data.size()), "send");
+    send_bytes(client, data);
     receive_once(client, kReply);
   }
   (void)server.hear();

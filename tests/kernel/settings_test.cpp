@@ -92,16 +92,12 @@ const std::vector<Life>& lives() {
   return all;
 }
 
-void send_all(const UniqueFd& socket, const std::string& bytes) {
-  must(::send(socket.get(), bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()), "send");
-}
-
 /// Serves one life; tells when all that was sent in a turn has been read and answered.
 void live(const UniqueFd& connection, const Life& life, Line& parent) {
   for (const Turn& turn : life.turns) {
     receive_once(connection, turn.asked.size());
     for (const std::string& sent : turn.sent) {
-      send_all(connection, sent);
+      send_bytes(connection, sent);
     }
     parent.tell();
   }
@@ -124,7 +120,7 @@ TEST_CASE("settings of HTTP/2 under TLS are no request") {
     for (int i = 0; i < kConnections; ++i) {
       const UniqueFd client = connect_tcp(port);
       for (const Turn& turn : life.turns) {
-        send_all(client, turn.asked);
+        send_bytes(client, turn.asked);
         const auto sent = std::accumulate(turn.sent.begin(), turn.sent.end(), std::string());
         if (!sent.empty()) {
           receive_once(client, sent.size());

@@ -120,7 +120,7 @@ void check_slow_pieces(std::string_view text, int requests, int pieces) {
   const UniqueFd client = connect_to(server);
   for (int i = 0; i < requests; ++i) {
     std::this_thread::sleep_for(kGap / 2);
-    must(::send(client.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()), "send");
+    send_bytes(client, text);
     receive_once(client, static_cast<std::size_t>(pieces) * kPiece);
   }
   (void)server.hear();

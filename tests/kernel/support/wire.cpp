@@ -74,8 +74,12 @@ UniqueFd accept_from(const UniqueFd& listener) {
   return socket;
 }
 
+void send_bytes(const UniqueFd& socket, std::string_view bytes) {
+  must(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()), "send");
+}
+
 void send_once(const UniqueFd& socket, std::size_t size) {
-  must(::send(socket.get(), buffer.data(), size, MSG_NOSIGNAL) == static_cast<ssize_t>(size), "send");
+  send_bytes(socket, {buffer.data(), size});
 }
 
 void receive_once(const UniqueFd& socket, std::size_t size) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <ctime>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "base/unique_fd.h"
@@ -31,6 +32,8 @@ UniqueFd accept_from(const UniqueFd& listener);
 
 /// Exactly one send of `size` bytes, none of which is left over.
 void send_once(const UniqueFd& socket, std::size_t size);
+/// Exactly one send of these bytes.
+void send_bytes(const UniqueFd& socket, std::string_view bytes);
 /// Exactly one receive that waits for `size` bytes.
 void receive_once(const UniqueFd& socket, std::size_t size);
 
