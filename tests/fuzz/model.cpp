@@ -160,8 +160,9 @@ void Model::send(Connection& c, bool by_server, const Step& step, const Report& 
   } else if (c.turn ? c.turn->unsure || c.turn->loose : c.torn) {
     answer_loosely(c, report);
   } else if (c.turn && !c.turn->is_request && (c.turn->brings_handshake || c.turn->brings_goodbye)) {
-    if (!c.turn->brings_goodbye) {
-      numbers(self)[kHandshakes] += 1;
+    if (c.turn->brings_handshake) {
+      // A flight with a goodbye behind it may be answered by either.
+      numbers(self)[kHandshakes] += Span{.least = c.turn->brings_goodbye ? 0.0 : 1.0, .most = 1};
     }
     c.turn.reset();
   } else if (c.turn) {
