@@ -46,13 +46,17 @@ static __always_inline void add_listener(u64 socket, const struct listening_port
 {
 	struct listening_port *known = bpf_map_lookup_elem(&listening_sockets, &socket);
 	u32 *count, one = 1;
+	long failed;
 
 	if (known && known->network == port->network && known->port == port->port)
 		return;
 	/* The address of one that was closed unseen. */
 	if (known)
 		remove_listener(socket);
-	if (bpf_map_update_elem(&listening_sockets, &socket, port, BPF_NOEXIST))
+	failed = bpf_map_update_elem(&listening_sockets, &socket, port, BPF_NOEXIST);
+	if (failed && failed != -EEXIST)
+		count_loss(TACHO_LOST_MAP_FULL);
+	if (failed)
 		return;
 	count = bpf_map_lookup_elem(&listening_ports, port);
 	if (count)

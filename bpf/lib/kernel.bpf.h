@@ -17,6 +17,9 @@ typedef __u64 u64;
 typedef __s32 s32;
 typedef __s64 s64;
 
+/* include/uapi/asm-generic/errno-base.h */
+#define EEXIST 17
+
 /* Makes bpf_tracing.h use the kernel's names of registers. */
 #define __VMLINUX_H__
 

@@ -1,0 +1,174 @@
+"""Thousands of cgroups, processes and ports come and go: scrapes go on, nothing stays, and who is counted is counted."""
+
+import contextlib
+import os
+import pathlib
+import subprocess
+import threading
+
+import pytest
+
+from support.cgroup import Cgroup
+from support.clients import exact
+from support.footprint import Footprint
+from support.process import Process, run
+from support.servers import ExactServer
+from support.slow import SKIPPED, slow_but
+from support.tacho import Tacho, target
+from support.waiting import wait_until
+
+PROGRAM = pathlib.Path(__file__).parents[1] / "support" / "crowds.py"
+PART = 10 if SKIPPED else 1  # of a crowd's full size the short form has a tenth
+REQUESTS = 300
+BLOCKS_BEFOREHAND = 4
+MOST_PORTS = 16_384  # that the socket probe knows: max_entries of listening_ports
+
+
+class Reader:
+    """Scrapes four times a second on connections of its own; `slowest` is the longest of these, in seconds."""
+
+    def __init__(self, tacho):
+        self._tacho = tacho
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.slowest, self.made, self.failed = 0.0, 0, []
+
+    def _run(self):
+        while not self._stop.wait(0.25):
+            try:
+                self.slowest = max(self.slowest, self._tacho.timed_text()[1])
+                self.made += 1
+            except OSError as error:
+                self.failed.append(error)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+
+
+def crowd(*arguments, prefix=(), **options) -> Process:
+    return Process(["/usr/bin/python3", "-B", PROGRAM, *arguments], prefix=prefix, **options)
+
+
+def check_reader(reader: Reader, what: str) -> None:
+    print(f"{what}: {reader.made} scrapes, the slowest took {reader.slowest * 1000:.0f} ms")
+    assert reader.made >= 1 and not reader.failed
+    assert reader.slowest <= 1
+
+
+def served(tacho, name: str, parent: Cgroup, prefix=()) -> None:
+    """A server that is made now is counted exactly."""
+    with Cgroup(name, parent) as group, ExactServer([*group.prefix, *prefix]) as server:
+        wait_until(lambda: tacho.scrape().target_of(group.path), 10, f"{group.path} is watched")
+        network = ["nsenter", f"--net=/proc/{server.pid}/ns/net"]
+        assert exact(server.address, REQUESTS, connections=3, prefix=network).requests == REQUESTS
+        wait_until(lambda: tacho.scrape().sum("tacho_requests_total", cgroup=group.path) == REQUESTS, 10, "its requests")
+
+
+def losses(tacho) -> dict:
+    return {str(labels): value for labels, value in tacho.scrape().all("tacho_lost_events_total")
+            if value and labels["reason"] != "skipped"}  # fmt: skip
+
+
+def test_cgroups_that_come_and_go_by_the_thousand(cgroups):
+    parent = cgroups("many")
+    with Tacho({"targets": [target("m", f"{parent.path}/*")]}) as tacho:
+        served(tacho, "before", parent)
+        # More than are remembered for a while.
+        with contextlib.ExitStack() as stack:
+            for number in range(40):
+                stack.enter_context(Cgroup(f"r{number}", parent))
+            wait_until(lambda: tacho.scrape().get("tacho_targets") == 40, 10, "all are watched")
+        wait_until(lambda: tacho.scrape().get("tacho_targets") == 0, 30, "no target is left")
+        before = Footprint(tacho)
+        with Reader(tacho) as reader, crowd("cgroups", 15_000 // PART, 1_000, parent.directory) as made:
+            made.wait_for_line("in .* s", timeout=300)
+        check_reader(reader, made.output)
+        wait_until(lambda: tacho.scrape().get("tacho_targets") == 0, 30, "no target is left")
+        assert not losses(tacho)
+        served(tacho, "after", parent)
+        wait_until(lambda: Footprint(tacho).map_entries == before.map_entries, 30, "maps are as before")
+        after = Footprint(tacho)
+    # Those of the blocks that are made beforehand come a moment later.
+    assert after.descriptors.total() - before.descriptors.total() <= BLOCKS_BEFOREHAND
+    assert after.resident - before.resident < 4 << 20
+
+
+@pytest.mark.parametrize(("kind", "rate"), [("forks", 2_000), ("execs", 1_000), ("threads", 5_000)])
+def test_processes_and_threads_by_the_thousand(cgroups, kind, rate):
+    """Of a cgroup that is a target; another one is a listener's, a third that of an executable."""
+    group = cgroups("crowd")
+    with ExactServer() as other:
+        config = {"targets": [target("c", group.path), {"name": "l", "process": {"port": other.port}},
+                              {"name": "x", "process": {"exe": "/usr/bin/true"}}]}  # fmt: skip
+        with Tacho(config) as tacho, ExactServer(group.prefix) as server:
+            tacho.wait_for_target("c")
+            tacho.wait_for_target("l")
+            before = Footprint(tacho)
+            with Reader(tacho) as reader, crowd(kind, 6 * rate // PART, rate, prefix=group.prefix) as made:
+                for address in (server.address, other.address):
+                    assert exact(address, REQUESTS, connections=3).requests == REQUESTS
+                made.wait_for_line("in .* s", timeout=300)
+            check_reader(reader, f"{kind}: {made.output}")
+            for name in ("c", "l"):
+                wait_until(lambda name=name: tacho.requests(name) == REQUESTS, 5, f"the requests of {name}")
+            assert not losses(tacho)
+            wait_until(lambda: _grown(before, Footprint(tacho)) == {}, 30, "maps are as before")
+            assert Footprint(tacho).descriptors.total() - before.descriptors.total() <= BLOCKS_BEFOREHAND
+
+
+def _grown(before: Footprint, after: Footprint) -> dict:
+    return {name: entries - before.map_entries[name] for name, entries in after.map_entries.items() if entries > before.map_entries[name]}
+
+
+@contextlib.contextmanager
+def other_network():
+    """Words before a command that put it into a network namespace."""
+    name = f"tacho-test-{os.getpid()}-crowd"
+    run(["ip", "netns", "add", name])
+    try:
+        run(["ip", "-n", name, "link", "set", "lo", "up"])
+        yield ["ip", "netns", "exec", name]
+    finally:
+        run(["ip", "netns", "delete", name])
+
+
+@pytest.mark.parametrize("count", slow_but([1_700], [1_700, 17_000], "more ports than the map holds"))
+def test_listening_ports_by_the_thousand(cgroups, count):
+    """In a network of their own; those of discovery's maps that are full are told, and a new server counts all the same."""
+    parent = cgroups("ports")
+    with Tacho({"targets": [target("p", f"{parent.path}/*")]}) as tacho, other_network() as network:
+        served(tacho, "before", parent, network)
+        before = Footprint(tacho)
+        with Reader(tacho) as reader, crowd("listeners", count, prefix=network, stdin=subprocess.PIPE) as many:
+            many.wait_for_line("listening", timeout=300)
+            served(tacho, "amid", parent, network)
+            known, lost = Footprint(tacho).listening_ports, losses(tacho)
+            print(f"{known:.0f} listening ports are known, lost: {lost}")
+            assert known >= min(count, MOST_PORTS)
+            assert any("map_full" in loss for loss in lost) == (known == MOST_PORTS)
+            many.close_stdin()
+            many.wait(60)
+        check_reader(reader, f"{count} listeners")
+        wait_until(lambda: Footprint(tacho).listening_ports <= before.listening_ports, 60, "closed ports are forgotten")
+
+
+def test_listeners_that_die_at_once(cgroups):
+    """More than there are places, each in a cgroup that is a target, and all gone at once."""
+    parent = cgroups("dying")
+    groups = [Cgroup(f"d{number}", parent) for number in range(400)]
+    with Tacho({"targets": [target("d", f"{parent.path}/d*")], "limits": {"max_targets": 256}}) as tacho:
+        with crowd("listeners", len(groups), parent.directory, stdin=subprocess.PIPE) as servers:
+            servers.wait_for_line("listening", timeout=120)
+            wait_until(lambda: tacho.scrape().get("tacho_targets") >= 256, 20, "all places are taken")
+            with Reader(tacho) as reader:
+                servers.close_stdin()
+                servers.wait(60)
+                for group in groups:
+                    group.remove()
+                wait_until(lambda: tacho.scrape().get("tacho_targets") <= 1, 30, "places are free again")
+        check_reader(reader, f"{len(groups)} that ended")
