@@ -58,6 +58,7 @@ struct request_record {
 	__u32 thread; /* number, in the first PID namespace */
 	char thread_name[TACHO_THREAD_NAME];
 	__u32 bytes;  /* of the request */
+	__u32 reply;  /* bytes of the send that began the reply */
 	__u16 family; /* of the client: AF_INET, AF_INET6; others have no address */
 	__u16 port;   /* host order */
 	__u8 address[16];

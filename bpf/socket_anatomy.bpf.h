@@ -322,13 +322,14 @@ static __always_inline void note_read(struct socket_state *st, u64 now, bool fir
 		TAKE_READ(st, now, first, may_stay_open);
 }
 
-/* The open turn is answered, its reply's first byte left at `first`. */
+/* The open turn is answered by a send of so many bytes, whose first one left at `first`. */
 static __always_inline void note_answer(struct socket_state *st, struct socket_shard *shard, struct sock *sk,
-					u64 first, u64 now)
+					u64 first, u64 now, u32 bytes)
 {
 	if (threads_in == THREADS_UNKNOWN)
 		return;
 	*(volatile u64 *)&st->socket = (u64)sk;
+	*(volatile u32 *)&st->reply_bytes = bytes;
 	TAKE_ANSWER(st, shard, first, now);
 }
 

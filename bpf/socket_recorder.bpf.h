@@ -85,6 +85,7 @@ static __always_inline void record_request(struct socket_chains *chains, struct 
 	record->thread = (u32)bpf_get_current_pid_tgid();
 	bpf_get_current_comm(record->thread_name, sizeof(record->thread_name));
 	record->bytes = st->turn_bytes;
+	record->reply = st->reply_bytes;
 	if (st->reader == waits->key) {
 		record->calls = waits->calls;
 		record->calls_ns = waits->calls_ns;

@@ -115,6 +115,7 @@ struct socket_state {
 	u64 socket; /* its address, as a number: no pointer to it may be passed to where it is answered */
 	u64 reader; /* key of the thread that read last; 0: not known */
 	struct wait_mark read_mark;
+	u32 reply_bytes;  /* of the send that answers it */
 	u32 reader_begun; /* the turn's number among those of whoever began it */
 	u16 reader_place;
 	bool reader_waits;  /* it has not been told yet that the turn is over */

@@ -381,7 +381,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	if (st->records && st->tls != TLS_ASKED)
 		count_records(st, shard);
 	observe_turn(st, shard, first);
-	note_answer(st, shard, sk, first, now);
+	note_answer(st, shard, sk, first, now, bytes);
 	if (st->overlap || st->many) {
 		add(&shard->overlapped_turns, 1);
 		st->overlap = false;

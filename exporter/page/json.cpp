@@ -103,7 +103,8 @@ json request_json(const probes::SlowRequest& request, std::int64_t now_ns) {
                  {"client", request.client},
                  {"thread", request.thread},
                  {"thread_name", request.thread_name},
-                 {"bytes", request.bytes}};
+                 {"bytes", request.bytes},
+                 {"reply_bytes", request.reply_bytes}};
   if (request.calls > 0) {
     result["calls"] = {{"count", request.calls},
                        {"seconds", number(static_cast<double>(request.calls_ns) * kNanosecond)},

@@ -30,6 +30,7 @@ SlowRequest decode(const request_record& record, const PeerNames& names, const p
                       .thread_name = {},
                       .thread = record.thread,
                       .bytes = record.bytes,
+                      .reply_bytes = record.reply,
                       .calls = record.calls,
                       .calls_ns = record.calls_ns,
                       .longest_call_ns = record.longest_call_ns,

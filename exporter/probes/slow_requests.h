@@ -29,6 +29,7 @@ struct SlowRequest {
   std::string thread_name;                            ///< of who answered, as the kernel has it
   std::uint32_t thread = 0;                           ///< its number in the first PID namespace
   std::uint32_t bytes = 0;                            ///< of the request
+  std::uint32_t reply_bytes = 0;                      ///< of the send that began the reply
   std::uint32_t calls = 0;  ///< to dependencies, meanwhile, by the thread that had read it and answered it
   std::uint64_t calls_ns = 0;
   std::uint64_t longest_call_ns = 0;

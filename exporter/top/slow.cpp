@@ -33,6 +33,8 @@ SlowRow parse_request(const json& object) {
   row.thread = printable(object.at("thread_name").get<std::string>()) + " " +
                std::to_string(object.at("thread").get<std::uint64_t>());
   row.client = printable(object.at("client").get<std::string>());
+  row.bytes =
+      fmt::format("{} → {}", object.at("bytes").get<std::uint64_t>(), object.at("reply_bytes").get<std::uint64_t>());
   for (const auto& [name, mark] : kParts) {
     if (const auto part = object.at("parts").find(name); part != object.at("parts").end()) {
       row.parts.push_back({std::string(name), part->get<double>()});
@@ -88,10 +90,10 @@ std::string bar(const SlowRow& row, std::size_t width) {
 
 std::vector<std::string> slow_lines(const std::vector<SlowRow>& requests) {
   std::vector<std::vector<std::string>> table{
-      {"AGE", "DURATION", "WHAT IT WAITED FOR", "MOSTLY", "SERVED BY", "THREAD", "CLIENT", "CALLS"}};
+      {"AGE", "DURATION", "WHAT IT WAITED FOR", "MOSTLY", "SERVED BY", "THREAD", "CLIENT", "BYTES", "CALLS"}};
   for (const SlowRow& row : requests) {
     table.push_back({fmt::format("{:.0f} s", row.age), format_time(row.duration), bar(row, kBar), most(row), row.mode,
-                     row.thread, row.client, row.calls});
+                     row.thread, row.client, row.bytes, row.calls});
   }
   return aligned(table, 2);
 }

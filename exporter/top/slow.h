@@ -21,6 +21,7 @@ struct SlowRow {
   std::string mode;
   std::string thread;  ///< name and number
   std::string client;
+  std::string bytes;  ///< of the request, and of the send that began the reply
   std::string calls;  ///< empty: none
 };
 

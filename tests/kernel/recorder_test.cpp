@@ -34,7 +34,8 @@ namespace {
 constexpr std::size_t kThreads = 2;
 constexpr std::size_t kConnections = 12;  // of a thread; a stall makes no more requests slow than are kept
 constexpr std::size_t kMinutes = 64;      // at most
-constexpr std::size_t kBytes = 8;
+constexpr std::size_t kBytes = 8;         // of a request
+constexpr std::size_t kReply = 5;
 constexpr std::size_t kNoted = 32;       // of a minute, by each side; more than are recorded
 constexpr std::int64_t kSend = 200'000;  // ns; no send takes longer, unless its thread is kept from a CPU
 
@@ -117,7 +118,7 @@ struct Load {
       }
       Connection& connection = common->connections.at(thread).at(c);
       const std::int64_t sent = connection.sent;
-      if (::send(accepted[c].get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) <= 0) {
+      if (::send(accepted[c].get(), bytes.data(), kReply, MSG_NOSIGNAL) <= 0) {
         return;
       }
       const std::int64_t replied = now_ns();
@@ -186,7 +187,8 @@ bool is_recorded(const Recorded& recorded, std::int64_t minute, const Long& one)
   for (const std::int64_t number : {minute, minute + 1}) {
     const auto found = recorded.find(number);
     if (found != recorded.end() && std::ranges::any_of(found->second, [&](const SlowRequest& request) {
-          return request.client == client && request.ended_ns >= one.from && request.ended_ns <= one.to;
+          return request.client == client && request.ended_ns >= one.from && request.ended_ns <= one.to &&
+                 request.bytes == kBytes && request.reply_bytes == kReply;
         })) {
       return true;
     }

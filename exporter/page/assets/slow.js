@@ -39,6 +39,8 @@ function rowOf(request) {
     make("td", {}, request.mode.replaceAll("_", " ")),
     make("td", { class: "calls" }, `${request.thread_name} ${request.thread}`),
     make("td", { class: "calls" }, request.client || "–"),
+    make("td", { class: "number", title: "of the request, and of the send that began the reply" },
+      `${formatNumber(request.bytes)} → ${formatNumber(request.reply_bytes)}`),
     make("td", { class: "calls" }, calls
       ? `${calls.count} in ${formatTime(calls.seconds)}, longest ${formatTime(calls.longest)} to ${calls.longest_peer}` : "–"),
   ];
@@ -49,7 +51,7 @@ export class SlowRequests {
   #asked = -Infinity;
 
   constructor() {
-    const titles = ["took", "ended", "what it waited for", "mostly", "served by", "thread", "client", "calls meanwhile"];
+    const titles = ["took", "ended", "what it waited for", "mostly", "served by", "thread", "client", "bytes", "calls meanwhile"];
     this.body = make("tbody");
     const key = make("ul", { class: "part-key", "aria-label": "Colours of the bars" },
       ...Object.entries(PARTS).map(([name, means]) =>

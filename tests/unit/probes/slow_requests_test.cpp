@@ -99,6 +99,7 @@ TEST_CASE("records become what people read") {
   made.thread = 42;
   std::ranges::fill(made.thread_name, 'x');  // as long as it may be: no NUL ends it
   made.bytes = 9;
+  made.reply = 8;
   made.family = AF_INET;
   made.port = 4711;
   made.address[0] = 10;
@@ -109,6 +110,8 @@ TEST_CASE("records become what people read") {
   CHECK(request.duration_ns == 2'000);
   CHECK(request.parts_ns[TACHO_PART_SLEEP] == 1'500);
   CHECK(request.mode == "handed_over");
+  CHECK(request.bytes == 9);
+  CHECK(request.reply_bytes == 8);
   CHECK(request.thread_name == std::string(TACHO_THREAD_NAME, 'x'));
   CHECK(request.client == "10.0.0.7:4711");
   CHECK(request.longest_call_peer.empty());

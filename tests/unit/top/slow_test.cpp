@@ -17,6 +17,8 @@ scrape::SlowView view() {
   request.parts_ns[TACHO_PART_QUEUE] = 50'000'000;
   request.parts_ns[TACHO_PART_SLEEP] = 150'000'000;
   request.client = "10.0.0.7:4711";
+  request.bytes = 148;
+  request.reply_bytes = 70'000;
   request.thread_name = "we\x1b";
   request.thread = 42;
   probes::SlowRequest calling;
@@ -55,7 +57,7 @@ TEST_CASE("what the server tells of slow requests is what the terminal shows") {
   CHECK(lines[1].find("200 ms") != std::string::npos);
   CHECK(lines[1].find("sleep 75 %") != std::string::npos);
   CHECK(lines[1].find("we\\x1b 42") != std::string::npos);
-  CHECK(lines[1].ends_with("10.0.0.7:4711"));
+  CHECK(lines[1].ends_with("10.0.0.7:4711  148 → 70000"));
   CHECK(lines[2].ends_with("2 in 900 µs, longest 600 µs to db:5432"));
 }
 
