@@ -76,6 +76,21 @@ static __always_inline bool answers_handshake(struct socket_state *st)
 }
 
 /*
+ * What a client sends first on a connection that nothing is known of: enum tls_state. If it is all of a
+ * record that is as long as a goodbye, the connection is older than tacho and speaks TLS.
+ */
+static __always_inline u8 first_sent(u32 bytes)
+{
+	u32 record = record_header(0);
+
+	if ((record >> 8) + TLS_RECORD_HEADER != bytes)
+		return TLS_NONE;
+	if ((u8)record == TLS_ALERT_RECORD)
+		return TLS_ALERT;
+	return (u8)record == TLS_APPLICATION_DATA && bytes <= CLOSE_NOTIFY_TLS13 ? TLS_SHORT : TLS_NONE;
+}
+
+/*
  * Is what a client sends a goodbye? That shows in what is sent: what comes back may be more than the peer's
  * goodbye (session tickets that nobody has read, the rest of a reply).
  */
@@ -85,9 +100,11 @@ static __always_inline void begin_goodbye(struct socket_state *st, u32 bytes)
 
 	if (speaks_tls(st) || st->tls == TLS_FLIGHT)
 		st->tls = TLS_CONNECTED;
-	else if (st->tls != TLS_HELLO)
+	else if (st->tls != TLS_HELLO) {
+		if (!st->turns && bytes <= CLOSE_NOTIFY_BYTES)
+			st->tls = first_sent(bytes);
 		return;
-	else if (is_last_flight(bytes))
+	} else if (is_last_flight(bytes))
 		st->tls = TLS_FLIGHT;
 	if (bytes > CLOSE_NOTIFY_BYTES)
 		return;
