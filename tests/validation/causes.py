@@ -60,11 +60,11 @@ def _thief():
 
 @contextlib.contextmanager
 def _disk_writer():
-    """Two programs that write to the disk and wait for it."""
+    """Two programs that write new files and wait for the disk: a file system's journal makes others wait for these, too."""
     with tempfile.TemporaryDirectory(prefix="tacho-writer-", dir=_journal()) as directory, contextlib.ExitStack() as stack:
         for number in range(2):
             file = pathlib.Path(directory) / str(number)
-            write = f"while :; do dd if=/dev/zero of={file} bs=4M count=16 oflag=dsync conv=notrunc 2>/dev/null; done"
+            write = f"while :; do rm -f {file}; dd if=/dev/zero of={file} bs=1M count=64 conv=fsync 2>/dev/null; done"
             stack.enter_context(Process(["timeout", _LONGEST, "sh", "-c", write], prefix=CLIENT))
         yield
 
@@ -168,11 +168,14 @@ def _postgres(prefix):
 def _mariadb(prefix):
     with MariaDB(prefix, durable=True) as server:
         client = ["mariadb", "--no-defaults", "-u", "root", "-S", server.unix_socket, "--delimiter=//", "-e"]
-        run([*client[:-2], "-e", "CREATE DATABASE v; CREATE TABLE v.t (a INT PRIMARY KEY, b INT); INSERT INTO v.t VALUES (1, 1)"])
-        hold = "START TRANSACTION; UPDATE v.t SET b = b + 1; DO SLEEP(.04); COMMIT; DO SLEEP(.01);"
+        tables = "CREATE TABLE v.parent (id INT PRIMARY KEY, n INT); INSERT INTO v.parent VALUES (1, 1);"
+        tables += "CREATE TABLE v.t (id INT AUTO_INCREMENT PRIMARY KEY, parent INT, FOREIGN KEY (parent) REFERENCES v.parent (id))"
+        run([*client[:-2], "-e", f"CREATE DATABASE v; {tables}"])
+        hold = "START TRANSACTION; UPDATE v.parent SET n = n + 1; DO SLEEP(.04); COMMIT; DO SLEEP(.01);"
         hold = f"BEGIN NOT ATOMIC FOR i IN 1..1000 DO {hold} END FOR; END"
-        with OpenLoop(server.address, "mysql", "UPDATE v.t SET b = b + 1", CLIENT, connections=4) as load:
-            yield Scene(load, 40, {
+        with OpenLoop(server.address, "mysql", "INSERT INTO v.t (parent) VALUES (1)", CLIENT, connections=4) as load:
+            # Seldom two at a time: the second would wait for the first one's thread, which writes for both.
+            yield Scene(load, 15, {
                 "CPU thief": _THIEF,
                 "lock holder": Fault(_statements([*client, hold]), "lock"),
                 "disk writer": _DISK,
