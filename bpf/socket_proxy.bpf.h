@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The header with which a proxy says whom a connection is for (PROXY protocol): version 1 is a line of text
- * of at most 107 bytes, version 2 is a signature, two bytes and the length of what follows. TLS may begin
- * behind it.
+ * What may stand before TLS without being answered. A proxy's header says whom a connection is for (PROXY
+ * protocol): version 1 is a line of text of at most 107 bytes, version 2 is a signature, two bytes and the
+ * length of what follows. A client of MySQL's wishes for TLS (SSLRequest) in a packet of 32 bytes, its first
+ * one, where a log-in is longer.
  */
 #pragma once
 
@@ -13,6 +14,9 @@
 #define PROXY_LINE 0x584f5250
 #define PROXY_SIGNATURE 0x510a0d000a0d0a0dULL
 #define PROXY_SIGNATURE_END 0x0a544955
+/* The packet's header: its length, and that it is the second one of the connection. */
+#define MYSQL_WISH 0x01000020
+#define MYSQL_WISH_BYTES 36
 
 struct proxy_signature {
 	u64 begin;
@@ -39,18 +43,22 @@ static __always_inline u32 proxy_line(const void *buffer, u32 bytes)
 }
 
 /*
- * How long the header is that the running call has read first: 0 if it is none; more than `bytes` if its end
- * has not been read. A global function: the verifier works through its loop once a program.
+ * How long it is, if the running call has read such a thing first: 0 if it is none; more than `bytes` if its
+ * end has not been read. A global function: the verifier works through its loop once a program.
  */
 __noinline u32 proxy_header(u32 bytes)
 {
 	struct proxy_signature signature = {};
 	const void *buffer = first_buffer(NULL);
+	u32 head = 0;
 
-	if (!buffer || bytes < sizeof(signature) ||
-	    bpf_probe_read_user(&signature, sizeof(signature), buffer))
+	if (!buffer || bytes < sizeof(head) || bpf_probe_read_user(&head, sizeof(head), buffer))
 		return 0;
-	if ((u32)signature.begin == PROXY_LINE)
+	if (head == MYSQL_WISH)
+		return MYSQL_WISH_BYTES;
+	if (bytes < sizeof(signature) || bpf_probe_read_user(&signature, sizeof(signature), buffer))
+		return 0;
+	if (head == PROXY_LINE)
 		return proxy_line(buffer, bytes);
 	if (signature.begin == PROXY_SIGNATURE && signature.end == PROXY_SIGNATURE_END)
 		return sizeof(signature) + bpf_ntohs(signature.length);

@@ -110,8 +110,12 @@ static __always_inline void count_end(struct socket_state *st, struct sock *sk, 
 	    is_open(st) && (handed_over || !is_being_answered(st, tcp_sock_of(sk)) || is_out_of_date(st));
 
 	if (shared) {
-		if (st->tls != TLS_HELD)
+		if (st->tls == TLS_LAST) {
+			add_atomic(&shared->opened, 1);
+			add_atomic(&shared->unanswered, 1);
+		} else if (st->tls != TLS_HELD) {
 			finish_reply(st, shared, true);
+		}
 		if (open && !is_counted_late(st) && !is_left_out(st) && !was_forgotten(st))
 			add_atomic(&shared->unanswered, 1);
 		http2_closed(st, sk, shared);
@@ -120,6 +124,8 @@ static __always_inline void count_end(struct socket_state *st, struct sock *sk, 
 	}
 	st->first_reply = 0;
 	st->counted = false;
+	if (st->tls == TLS_LAST)
+		st->tls = TLS_CONNECTED;
 	release_reader(st);
 	if (open)
 		st->ended = st->turn;
@@ -209,6 +215,25 @@ static __always_inline void open_turn(struct socket_state *st, struct socket_sha
 }
 
 /*
+ * The open turn is followed by what may be a goodbye. It is no longer in flight, and got no reply if the
+ * connection ends now, or has ended: a client that says goodbye may reset what still comes.
+ */
+static __always_inline void hold_last_turn(struct socket_state *st, struct socket_shard *shard, u64 first)
+{
+	bool late = is_counted_late(st);
+
+	if (!st->counted) {
+		if (!late)
+			add(&shard->unanswered, 1);
+		return;
+	}
+	if (!late)
+		add(&shard->dismissed, 1);
+	st->tls = late ? TLS_HELD : TLS_LAST;
+	st->first_reply = first;
+}
+
+/*
  * A pause that only a client makes that has said all it had to say. Shorter ones are made by requests on
  * their way, too: a lost segment of theirs comes again after 200 ms and more.
  */
@@ -273,7 +298,7 @@ static __always_inline void server_received(struct socket_state *st, struct sock
 		}
 		continue_handshake_turn(st);
 	} else if (can_answer(sk)) {
-		if (st->tls == TLS_HELD)
+		if (is_held(st))
 			observe_held_turn(st, shard, st->first_reply);
 		finish_reply(st, shard, false);
 		if (is_replica(st, bytes))
@@ -332,8 +357,13 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	if (st->tls == TLS_HELLO)
 		watch_protocol(st, bytes);
 	if (turn == st->ended) {
-		if (answers_early_data(st) || (st->tls == TLS_ASKED && replies_behind_flight(st, bytes)))
+		if (st->tls == TLS_LAST) {
+			st->tls = TLS_CONNECTED;
+			observe_held_turn(st, shard, st->first_reply);
+		} else if (answers_early_data(st) ||
+			   (st->tls == TLS_ASKED && replies_behind_flight(st, bytes))) {
 			observe_held_turn(st, shard, now);
+		}
 		if (last_send && elapsed(last_send, now) > PUSH_PAUSE_NS)
 			note_push(st, now - last_send);
 		return;
@@ -363,6 +393,10 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 		st->alternates = false;
 	}
 	st->oneway_run = 0;
+	if (st->tls == TLS_CONNECTED && may_say_goodbye(bytes)) {
+		hold_last_turn(st, shard, first);
+		return;
+	}
 	if (is_counted_late(st)) {
 		bool handshake = in_handshake(st), request = end_special_turn(st, bytes);
 

@@ -24,17 +24,24 @@ constexpr int kConnections = 11;
 using Flight = std::vector<std::string>;
 
 /// What a server reads, in pieces that are sent at once, and what it sends then; nothing if 0. `more` it sends next.
+/// `words`: what the reply says, if that matters.
 struct Turn {
   Flight pieces;
   std::size_t reply;
   std::vector<std::size_t> more = {};
+  std::string words = {};
 };
+
+Turn says(Flight pieces, const std::string& words, std::vector<std::size_t> more = {}) {
+  return {std::move(pieces), words.size(), std::move(more), words};
+}
 
 struct Life {
   std::string name;
   std::vector<Turn> turns;
   int handshakes;
   int requests;
+  int unanswered = 0;
 };
 
 /// A life whose flights are all answered; those of the handshake are no requests.
@@ -86,7 +93,7 @@ void live(const UniqueFd& connection, const Life& life, Line& parent) {
       receive_once(connection, piece.size());
     }
     if (turn.reply > 0) {
-      send_once(connection, turn.reply);
+      send_bytes(connection, turn.words.empty() ? std::string(turn.reply, '.') : turn.words);
       for (const std::size_t bytes : turn.more) {
         send_once(connection, bytes);
       }
@@ -129,7 +136,7 @@ void play(const Life& life, const Watched& where) {
   const Labels of_target{{"cgroup", where.path()}};
   CHECK(page.value("tacho_requests_total", of_target) == kConnections * life.requests);
   CHECK(page.value("tacho_handshakes_total", of_target) == kConnections * life.handshakes);
-  CHECK(page.value("tacho_requests_unanswered_total", of_target) == 0);
+  CHECK(page.value("tacho_requests_unanswered_total", of_target) == kConnections * life.unanswered);
   CHECK(page.value("tacho_requests_in_flight", of_target) == 0);
 }
 
@@ -149,6 +156,8 @@ TEST_CASE("the turns of a TLS handshake are no requests, all others are") {
 namespace {
 
 const std::string kProxyLine = "PROXY TCP4 192.0.2.7 192.0.2.8 51234 443\r\n";
+// MySQL's SSLRequest: a packet of 32 bytes, the first that a client sends.
+const std::string kWish = "\x20\0\0\1\x85\xae\xff\x19\0\0\0\1\x2d"s + std::string(23, '\0');
 const std::string kProxyHeader = "\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c"s + std::string(12, '\x16');
 
 const std::vector<Life>& lives() {
@@ -254,6 +263,31 @@ const std::vector<Life>& lives() {
       {"behind a proxy's header, read at once", {{{kProxyHeader + kHello}, 100}, flight, request}, 2, 1},
       {"a proxy's line and no TLS", {{{kProxyLine, plain}, 100}, {{plain}, 100}}, 0, 2},
       {"a proxy's line and no TLS, read at once", {{{kProxyLine + plain}, 100}}, 0, 1},
+      {"behind MySQL's wish for it",
+       {{{kWish.substr(0, 4), kWish.substr(4), kHello.substr(0, 5), kHello.substr(5)}, 100}, flight, request},
+       2,
+       1},
+      {"behind MySQL's wish for it, read at once", {{{kWish + kHello}, 100}, flight, request}, 2, 1},
+      {"a message like MySQL's wish and no TLS", {{{kWish.substr(0, 4), kWish.substr(4)}, 100}, {{plain}, 100}}, 0, 2},
+      {"TLS 1.3, a last message without a reply, and a goodbye",
+       {hello, flight, request, says({kRequest + kShort}, kShort)},
+       2,
+       1,
+       1},
+      {"TLS 1.2, a last message without a reply, and a goodbye",
+       {hello, key_exchange, request, says({kRequest}, kAlert)},
+       2,
+       1,
+       1},
+      {"TLS 1.3, a last message as short as the goodbye behind it",
+       {hello, flight, request, says({kShort + kShort}, kShort)},
+       2,
+       1},
+      {"short replies are replies when the connection goes on",
+       {hello, flight, says({kRequest}, kShort), says({kRequest}, kShort), request},
+       2,
+       3},
+      {"a reply that begins with a short piece is one", {hello, flight, says({kRequest}, kShort, {100})}, 2, 1},
   };
   return all;
 }

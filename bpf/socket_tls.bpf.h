@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * How far a connection is in TLS, what the header says of a record that the running call has read or sent,
+ * and TLS' goodbye (close_notify, RFC 8446, 6.1), which is no request and no reply. TLS 1.2 shows its type.
+ * Under TLS 1.3 it looks like data of two bytes: whether it was one is known when the connection goes on, or
+ * ends.
+ */
+#pragma once
+
+#include "socket_buffers.bpf.h"
+#include "socket_records.bpf.h"
+#include "socket_state.bpf.h"
+
+/* close_notify: 24 bytes in TLS 1.3, 31 with AES-GCM in TLS 1.2, more with a MAC and padding. */
+#define CLOSE_NOTIFY_BYTES 96
+#define CLOSE_NOTIFY_TLS13 24
+/* Its record in TLS 1.3: two bytes, the type, and a tag of 16, or of 8 (AES-CCM-8). */
+#define SHORT_RECORD 19
+#define SHORT_RECORD_CCM_8 11
+
+enum tls_state {
+	TLS_NONE,
+	TLS_CONNECTED, /* requests from here on */
+	/* In all other states the open turn may turn out to be no request. */
+	TLS_PROXIED, /* the open turn began with the header of a proxy, or the like */
+	TLS_HELLO,   /* the open turn, or the one before, brought a ClientHello */
+	TLS_FLIGHT,  /* TLS 1.3: the open turn is the client's last flight, if it stays short */
+	TLS_FINAL,   /* TLS 1.2: the open turn is the client's last flight */
+	TLS_ALERT,   /* the open turn began with an alert */
+	TLS_SHORT,   /* TLS 1.3: the open turn began with a record of the length of an alert */
+	TLS_HELD,    /* such a turn was answered alike: a goodbye if the connection ends now */
+	TLS_LAST,    /* a longer one was answered so: if the connection ends now, it got no reply */
+	TLS_ASKED,   /* TLS 1.3: a request came with the last flight, and something was sent: tickets, or the
+			reply */
+	TLS_REST,    /* the open turn is the rest of such a request, which has been counted */
+	TLS_OPENING, /* HTTP/2: the open turn is the first one, which may bring settings alone */
+};
+
+/* A handshake record has a message's header at least (RFC 8446, 4). */
+#define HANDSHAKE_RECORD_LEAST 4
+
+/*
+ * Type and, from the ninth bit on, length of the record that begins at `offset` in what the running call has
+ * read; 0 if it does not look like one. Other protocols begin with a length, which may be as the first two
+ * bytes of a record; its version and length tell them apart. A global function: the verifier works through it
+ * once a program, not on every path that comes here.
+ */
+__noinline u32 record_header(u32 offset)
+{
+	const void *buffer = first_buffer(NULL);
+	u8 record[TLS_RECORD_HEADER] = {};
+	u32 length;
+
+	if (!buffer || bpf_probe_read_user(record, sizeof(record), buffer + offset))
+		return 0;
+	length = (u32)record[3] << 8 | record[4];
+	if (record[1] != 3 || !record[2] || record[2] > 4 || length > TLS_RECORD_MOST)
+		return 0;
+	if (record[0] == TLS_HANDSHAKE && length < HANDSHAKE_RECORD_LEAST)
+		return 0;
+	return length << 8 | record[0];
+}
+
+static __always_inline u8 record_type(u32 offset)
+{
+	return record_header(offset);
+}
+
+/*
+ * What a turn is that begins with a read as short as a goodbye: enum tls_state, TLS_NONE if its bytes are not
+ * found. A global function, too.
+ */
+__noinline u32 short_turn(void)
+{
+	const void *buffer = first_buffer(NULL);
+	u8 record[TLS_RECORD_HEADER] = {};
+	u32 length;
+
+	if (!buffer || bpf_probe_read_user(record, sizeof(record), buffer))
+		return TLS_NONE;
+	if (record[0] == TLS_ALERT_RECORD)
+		return TLS_ALERT;
+	length = (u32)record[3] << 8 | record[4];
+	if (record[0] == TLS_APPLICATION_DATA && (length == SHORT_RECORD || length == SHORT_RECORD_CCM_8))
+		return TLS_SHORT;
+	return TLS_CONNECTED;
+}
+
+static __always_inline bool in_handshake(const struct socket_state *st)
+{
+	return st->tls == TLS_HELLO || st->tls == TLS_FLIGHT || st->tls == TLS_FINAL;
+}
+
+/* The turn before was answered as a goodbye would be. */
+static __always_inline bool is_held(const struct socket_state *st)
+{
+	return st->tls == TLS_HELD || st->tls == TLS_LAST;
+}
+
+static __always_inline bool speaks_tls(const struct socket_state *st)
+{
+	return st->tls == TLS_CONNECTED || st->tls >= TLS_ALERT;
+}
+
+static __always_inline u8 connected_turn(u32 bytes)
+{
+	u32 kind;
+
+	if (bytes > CLOSE_NOTIFY_BYTES)
+		return TLS_CONNECTED;
+	kind = short_turn();
+	/* Its length alone has to tell. */
+	return kind == TLS_NONE ? TLS_SHORT : kind;
+}
+
+/*
+ * Is what the running call sends as reply a goodbye? Servers say theirs when a client has gone, whose last
+ * message (PostgreSQL's Terminate, LDAP's unbind) gets no reply. Under TLS 1.3 that is known later.
+ */
+static __always_inline bool may_say_goodbye(u32 bytes)
+{
+	u32 kind;
+
+	if (bytes > CLOSE_NOTIFY_BYTES)
+		return false;
+	kind = short_turn();
+	return kind == TLS_ALERT || (bytes <= CLOSE_NOTIFY_TLS13 && (kind == TLS_SHORT || kind == TLS_NONE));
+}
