@@ -4,7 +4,7 @@
  *
  * One table for all sockets, of buckets of four that share two cache lines: a look-up costs less than half of
  * a hash map's and an insertion a tenth. Where a bucket is full, whoever has been silent longest is
- * forgotten.
+ * forgotten, and rather one of whom nothing is open.
  */
 #pragma once
 
@@ -79,9 +79,11 @@ static __always_inline struct datagram_peer *find_datagram_peer(u64 id)
 
 /* Those that were called are few and decide more: they stay a minute longer. */
 #define CALLED_PEERS_STAY_NS 60000000000ULL
+/* Of whom something is open: above all others, for as long as a reply may take. */
+#define OPEN_PEERS_STAY_NS (1ULL << 62)
 
-/* Who of the bucket has been silent longest. */
-__noinline u32 way_of_oldest(u64 id)
+/* Who of the bucket can be forgotten first. */
+__noinline u32 way_of_oldest(u64 id, u64 now)
 {
 	const struct datagram_peers *bucket = bucket_of(id);
 	u64 oldest = ~0ULL;
@@ -92,7 +94,9 @@ __noinline u32 way_of_oldest(u64 id)
 	for (u32 i = 0; i < DATAGRAM_PEER_WAYS; i++) {
 		u64 seen = bucket->ways[i].seen;
 
-		if (bucket->ways[i].role == PEER_CALLED)
+		if (bucket->ways[i].open && seen + DATAGRAM_PATIENCE_NS > now)
+			seen += OPEN_PEERS_STAY_NS;
+		else if (bucket->ways[i].role == PEER_CALLED)
 			seen += CALLED_PEERS_STAY_NS;
 		if (seen < oldest) {
 			oldest = seen;
@@ -109,7 +113,7 @@ static __always_inline struct datagram_peer *add_datagram_peer(u64 id, u8 role, 
 
 	if (!bucket)
 		return NULL;
-	peer = &bucket->ways[way_of_oldest(id) & (DATAGRAM_PEER_WAYS - 1)];
+	peer = &bucket->ways[way_of_oldest(id, now) & (DATAGRAM_PEER_WAYS - 1)];
 	peer->id = id;
 	peer->seen = now;
 	peer->open = 0;
