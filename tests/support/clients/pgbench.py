@@ -125,12 +125,6 @@ class PgbenchRate:
         self.start(rate, seconds, seed)
         return self.result(10 * seconds + 30)
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
-
 
 def summary(times: list[float]) -> dict:
     """Mean, p50, p90, p99 and max, as the open-loop client gives them."""
