@@ -9,9 +9,10 @@
 #include <utility>
 
 namespace tacho::support {
-namespace {
 
 using Clock = std::chrono::steady_clock;
+
+namespace {
 
 std::uint64_t nanoseconds_since(Clock::time_point start) {
   return static_cast<std::uint64_t>(std::chrono::nanoseconds(Clock::now() - start).count());

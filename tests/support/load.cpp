@@ -5,9 +5,10 @@
 #include <thread>
 
 namespace tacho::support {
-namespace {
 
 using Clock = std::chrono::steady_clock;
+
+namespace {
 
 bool send_all(int socket, const std::string& bytes) {
   std::size_t sent = 0;
