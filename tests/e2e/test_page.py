@@ -1,7 +1,6 @@
 """The live page in Chromium: what it shows of a loaded server, with how many targets, by keyboard, on a phone."""
 
 import os
-import pathlib
 import subprocess
 import time
 
@@ -10,7 +9,7 @@ import pytest
 from support.browser import Browser
 from support.cgroup import Cgroup
 from support.clients import ExactLoad
-from support.servers import ExactServer, Nginx
+from support.servers import ExactServer
 from support.slow import slow_but
 from support.tacho import Tacho, target
 from support.waiting import wait_until

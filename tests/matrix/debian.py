@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import re
 import shutil
 
 from matrix.bundle import GUEST, copy_program, cpio

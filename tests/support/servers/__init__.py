@@ -21,7 +21,7 @@ from support.servers.rsyslog import Rsyslog
 from support.servers.work import Burn, Go, Java, Node, NodeTls
 
 __all__ = [
-    "Apache", "AsyncioEcho", "Burn", "Caddy", "Dnsmasq", "ExactServer", "GnutlsServer", "Go", "Gunicorn", "HAProxy", "Java", "Knot",
-    "MariaDB", "Memcached", "Mosquitto", "Nginx", "Node", "NodeTls", "Postgres", "Redis", "Rsyslog", "Script",
+    "Apache", "AsyncioEcho", "Burn", "Caddy", "Chrony", "Dnsmasq", "ExactServer", "GnutlsServer", "Go", "Gunicorn", "HAProxy", "Java",
+    "Knot", "MariaDB", "Memcached", "Mosquitto", "Nginx", "Node", "NodeTls", "Postgres", "Redis", "Rsyslog", "Script",
     "TlsWork", "UringServer", "Waitress",
 ]  # fmt: skip

@@ -7,7 +7,6 @@ import json
 import re
 
 import pytest
-import yaml
 
 from support import autoscaling, promtool
 from support.hpa import SYNC_SECONDS, Autoscaler

@@ -1,7 +1,6 @@
 """What the manifests allow tacho, and that all of them hang together."""
 
 import copy
-import pathlib
 import re
 import subprocess
 
