@@ -22,7 +22,8 @@ void App::describe(std::ostream& out) {
   for (const kernel::BpfObject* object : scraper_->objects()) {
     for (const kernel::ProgramStatistics& program : kernel::program_statistics(*object)) {
       out << "  " << program.program << ": ";
-      out << program.verified << " instructions\n";
+      out << program.verified << " instructions, " << program.translated << " bytes of BPF, " << program.compiled
+          << " of machine code\n";
     }
   }
   for (const std::string& failed : failed_probes_) {

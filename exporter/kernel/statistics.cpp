@@ -24,7 +24,8 @@ std::vector<ProgramStatistics> program_statistics(const BpfObject& object) {
     const std::string name = bpf_program__name(program);
     const auto asked = object.verified().find(name);
     all.push_back({name, info.run_cnt, info.run_time_ns, info.recursion_misses,
-                   asked != object.verified().end() ? asked->second : info.verified_insns});
+                   asked != object.verified().end() ? asked->second : info.verified_insns, info.xlated_prog_len,
+                   info.jited_prog_len});
   }
   if (object.beside() != nullptr) {
     std::ranges::move(program_statistics(*object.beside()), std::back_inserter(all));
