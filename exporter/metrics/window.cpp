@@ -12,19 +12,26 @@ constexpr std::uint64_t kEnoughForRate = 2048;
 constexpr std::uint64_t kEnoughForWindow = 100;
 constexpr std::int64_t kSamplesPerWindow = 48;
 
-constexpr std::size_t index(Direction direction) {
-  return static_cast<std::size_t>(direction);
+constexpr std::size_t kSend = static_cast<std::size_t>(Direction::send);
+
+/// All counters begin at 0, so a sample from which a part is missing still is as good a beginning.
+const SocketCounters& sockets(const WindowSample& sample) {
+  static const SocketCounters none;
+  return sample.socket ? *sample.socket : none;
 }
 
 bool went_back(const WindowSample& from, const WindowSample& to) {
   if (to.time_ns < from.time_ns) {
     return true;
   }
+  if (!from.socket || !to.socket) {
+    return false;
+  }
   // Σδ is left out: it may fall a little when two CPUs came out of order. So are the polls: a wait in progress is
   // estimated, and corrected when it ends.
-  for (std::size_t i = 0; i < from.direction.size(); ++i) {
-    const Moments& a = from.direction[i];
-    const Moments& b = to.direction[i];
+  for (std::size_t i = 0; i < from.socket->direction.size(); ++i) {
+    const Moments& a = from.socket->direction[i];
+    const Moments& b = to.socket->direction[i];
     if (b.operations < a.operations || b.intervals < a.intervals || b.idle_gaps < a.idle_gaps ||
         b.idle_gap_ns < a.idle_gap_ns || b.square_ns2 < a.square_ns2) {
       return true;
@@ -34,7 +41,48 @@ bool went_back(const WindowSample& from, const WindowSample& to) {
 }
 
 SendPoint send_point(const WindowSample& sample) {
-  return {sample.time_ns, sample.direction[index(Direction::send)]};
+  return {sample.time_ns, sockets(sample).direction[kSend]};
+}
+
+/// Where the rate of sends begins that ends with `newest`.
+SendPoint rate_base(const WindowSample& oldest, const WindowSample& newest, const SendHistory& history) {
+  const SendPoint now = send_point(newest);
+  const SendPoint start = send_point(oldest);
+  if (now.sends - start.sends >= kEnoughForRate) {
+    return start;
+  }
+  const SendPoint earlier = history.before(now, kEnoughForRate);
+  return earlier.time_ns < start.time_ns ? earlier : start;
+}
+
+double rate(const SendPoint& from, const SendPoint& to) {
+  const auto span_ns = static_cast<std::int64_t>(to.span_ns - from.span_ns);
+  return span_ns > 0 ? static_cast<double>(to.sends - from.sends) / static_cast<double>(span_ns) * kNanosecondsPerSecond
+                     : 0;
+}
+
+double request_rate(const WindowSample& from, const WindowSample& to) {
+  const auto requests = [](const WindowSample& sample) {
+    const auto& turns = sockets(sample).turns;
+    return turns ? turns->requests : 0;
+  };
+  const auto elapsed_ns = static_cast<double>(to.time_ns - from.time_ns);
+  return elapsed_ns > 0 ? static_cast<double>(gain(requests(from), requests(to))) * kNanosecondsPerSecond / elapsed_ns
+                        : 0;
+}
+
+double poll_mean(const WindowSample& from, const WindowSample& to) {
+  const PollCounters before = from.poll.value_or(PollCounters{});
+  const PollCounters now = to.poll.value_or(PollCounters{});
+  const std::uint64_t spent_ns = gain(before.ns, now.ns);
+  if (spent_ns == 0 || to.time_ns <= from.time_ns) {
+    return 0;
+  }
+  const auto spent = static_cast<double>(spent_ns);
+  // The elapsed part of a wait and the time of the sample are read one after the other: a hundredth is forgiven.
+  const double waiters = std::ceil(spent / static_cast<double>(to.time_ns - from.time_ns) - 0.01);
+  const auto started = static_cast<double>(gain(before.started, now.started));
+  return spent / std::max({started, waiters, 1.0}) / kNanosecondsPerSecond;
 }
 
 }  // namespace
@@ -54,73 +102,39 @@ void Window::push(const WindowSample& sample) {
     samples_.pop_back();
   }
   samples_.push_back(sample);
+  samples_.back().number = ++pushes_;
   const std::int64_t start = sample.time_ns - window_ns_;
-  while (samples_.size() > 2 && std::abs(samples_[1].time_ns - start) <= std::abs(samples_[0].time_ns - start)) {
-    samples_.pop_front();
+  std::size_t passed = 0;
+  while (samples_.size() - passed > 2 &&
+         std::abs(samples_[passed + 1].time_ns - start) <= std::abs(samples_[passed].time_ns - start)) {
+    ++passed;
   }
+  samples_.erase(samples_.begin(), samples_.begin() + static_cast<std::ptrdiff_t>(passed));
 }
 
-Moments Window::gained(Direction direction) const {
-  return samples_.empty() ? Moments{}
-                          : samples_.back().direction[index(direction)] - samples_.front().direction[index(direction)];
-}
-
-SendPoint Window::rate_base() const {
-  const SendPoint now = send_point(samples_.back());
-  const SendPoint start = send_point(samples_.front());
-  if (now.sends - start.sends >= kEnoughForRate) {
-    return start;
-  }
-  const SendPoint earlier = history_.before(now, kEnoughForRate);
-  return earlier.time_ns < start.time_ns ? earlier : start;
-}
-
-double Window::observed_rps() const {
-  const Moments window = gained(Direction::send);
-  if (window.intervals + window.idle_gaps == 0) {
-    return 0;
-  }
-  const SendPoint now = send_point(samples_.back());
-  const SendPoint base = rate_base();
-  const auto span_ns = static_cast<std::int64_t>(now.span_ns - base.span_ns);
-  return span_ns > 0
-             ? static_cast<double>(now.sends - base.sends) / static_cast<double>(span_ns) * kNanosecondsPerSecond
-             : 0;
-}
-
-double Window::variance(Direction direction) const {
-  return variance_seconds2(gained(direction));
-}
-
-double Window::cv2(Direction direction) const {
-  return metrics::cv2(gained(direction));
-}
-
-double Window::poll_mean() const {
+Gauges Window::gauges() const {
+  Gauges gauges;
   if (samples_.empty()) {
-    return 0;
+    return gauges;
   }
   const WindowSample& from = samples_.front();
   const WindowSample& to = samples_.back();
-  const std::uint64_t spent_ns = gain(from.poll_ns, to.poll_ns);
-  if (spent_ns == 0 || to.time_ns <= from.time_ns) {
-    return 0;
+  for (std::size_t i = 0; i < gauges.variance.size(); ++i) {
+    const Moments gained = sockets(to).direction.at(i) - sockets(from).direction.at(i);
+    gauges.variance.at(i) = variance_seconds2(gained);
+    gauges.cv2.at(i) = cv2(gained);
   }
-  const auto spent = static_cast<double>(spent_ns);
-  // The elapsed part of a wait and the time of the sample are read one after the other: a hundredth is forgiven.
-  const double waiters = std::ceil(spent / static_cast<double>(to.time_ns - from.time_ns) - 0.01);
-  const auto started = static_cast<double>(gain(from.poll_calls, to.poll_calls));
-  return spent / std::max({started, waiters, 1.0}) / kNanosecondsPerSecond;
-}
-
-bool Window::few_samples() const {
-  const Moments window = gained(Direction::send);
-  return window.intervals + window.idle_gaps < kEnoughForWindow ||
-         send_point(samples_.back()).sends - rate_base().sends < kEnoughForRate;
+  const std::uint64_t sent = send_point(to).sends - send_point(from).sends;
+  const SendPoint base = rate_base(from, to, history_);
+  gauges.observed_rps = sent > 0 ? rate(base, send_point(to)) : 0;
+  gauges.few_samples = sent < kEnoughForWindow || send_point(to).sends - base.sends < kEnoughForRate;
+  gauges.request_rate = request_rate(from, to);
+  gauges.poll_mean = poll_mean(from, to);
+  return gauges;
 }
 
 std::size_t Window::memory() const {
-  return samples_.size() * sizeof(WindowSample) + history_.memory();
+  return samples_.capacity() * sizeof(WindowSample) + history_.memory();
 }
 
 }  // namespace tacho::metrics

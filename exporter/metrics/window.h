@@ -4,64 +4,110 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include "metrics/moments.h"
 #include "metrics/send_history.h"
 
 namespace tacho::metrics {
 
-/// The counters behind the windowed gauges of one target at one time.
-struct WindowSample {
-  std::int64_t time_ns = 0;          ///< of any monotonic clock
-  std::array<Moments, 2> direction;  ///< by Direction
-  std::uint64_t poll_calls = 0;      ///< completed and in progress, that is: ever started
-  std::uint64_t poll_ns = 0;         ///< time in completed calls, and the elapsed part of those in progress
+/// Operations and requests of a target so far, and what tells whether they may be taken for requests.
+struct SocketCounters {
+  struct Turns {
+    std::uint64_t requests = 0;
+    std::uint64_t overlapped = 0;        ///< turns in which more data came before the reply
+    std::uint64_t sampled = 0;           ///< turns looked at for several requests in one read
+    std::uint64_t repeated = 0;          ///< of these, with more than one
+    std::uint64_t one_way = 0;           ///< messages without a reply
+    std::uint64_t calls = 0;             ///< to dependencies
+    std::uint64_t calls_overlapped = 0;  ///< of these, begun while another one was open
+    std::uint64_t calls_sampled = 0;     ///< on streams, looked at for several at a time
+    std::uint64_t calls_repeated = 0;    ///< of these, with more than one
+  };
+  std::array<Moments, 2> direction;       ///< by Direction
+  std::optional<Turns> turns;             ///< none: receives or sends are not seen
+  std::optional<std::uint64_t> queue_ns;  ///< time that requests waited for their first read; none: not seen
 };
 
-/// The gauges of one target over the last `window`: differences of counters between the newest sample and the one
-/// nearest to the window's start. Plain values in, no clock; not synchronised. All results are finite and not
-/// negative. If time or a counter goes backwards, history starts anew with that sample; after a gap in the samples
-/// (suspend) the window reaches back to the last sample before it.
+/// Polling calls of a target so far.
+struct PollCounters {
+  std::uint64_t completed = 0;
+  std::uint64_t nonblocking = 0;  ///< of these, called with a timeout of zero
+  std::uint64_t started = 0;      ///< completed and in progress
+  std::uint64_t ns = 0;           ///< time in completed calls, and the elapsed part of those in progress
+};
+
+/// Threads of a target, and the CPUs that it may use.
+struct ThreadCounters {
+  std::optional<std::uint64_t> running_ns;  ///< thread time on CPUs so far; none: not seen
+  double cores = 0;                         ///< CPUs that the target may use, now; 0: not known
+  std::optional<bool> frozen;               ///< now; none: not known
+};
+
+/// What was not counted so far, of any target: a loss cannot be charged to one.
+struct Losses {
+  std::uint64_t lost = 0;      ///< events that the programs could not count
+  std::uint64_t skipped = 0;   ///< events that the kernel kept from the programs
+  std::uint64_t requests = 0;  ///< of all targets, for comparison
+};
+
+/// The counters of one target at one time, as far as a window of them says something: gauges, saturation, conditions.
+/// A part is there only where its probe is: what could not be seen is not 0.
+struct WindowSample {
+  std::int64_t time_ns = 0;  ///< of any monotonic clock
+  std::optional<SocketCounters> socket;
+  std::optional<PollCounters> poll;
+  std::optional<ThreadCounters> threads;
+  Losses losses;
+  std::uint64_t number = 0;  ///< of the sample among all that its Window was given; the Window says
+};
+
+/// Gauges of one target over a window. All are finite and not negative.
+struct Gauges {
+  double request_rate = 0;           ///< requests answered per second
+  double observed_rps = 0;           ///< sends per second, see Window
+  std::array<double, 2> variance{};  ///< of the intervals in s² (ISPASS 2024, eq. 2), by Direction; 0: there were none
+  std::array<double, 2> cv2{};       ///< variance / mean²
+  /// Mean time in a polling call in seconds: the time spent in them during the window over the calls started in it.
+  /// Waits that fill the whole window start no call in it, so the calls counted are never fewer than the threads that
+  /// must have waited for this time to come together: one thread that waits throughout gives the window's length, the
+  /// largest value there is. 0 if no time was spent.
+  double poll_mean = 0;
+  /// Whether observed_rps stands on fewer than 2048 sends (the paper's least), or the others on fewer than 100 (a
+  /// variance of 100 exponential intervals is already ±28 %).
+  bool few_samples = true;
+};
+
+/// The last samples of one target: what is said of it over the window is said of the difference between the newest
+/// sample and the one nearest to the window's start. Plain values in, no clock; not synchronised. If time or a counter
+/// goes backwards, history starts anew with that sample; after a gap in the samples (suspend) the window reaches back
+/// to the last sample before it.
 ///
-/// Memory: one WindowSample (160 bytes) per push and window, at most 51 (a long window keeps samples a 48th of it
-/// apart), and at most 3 KiB of SendHistory: about 5 KiB for 10 s sampled once a second, never above 12 KiB.
+/// Memory: one WindowSample (368 bytes) per push and window, at most 51 (a long window keeps samples a 48th of it
+/// apart), and at most 3 KiB of SendHistory: about 9 KiB for 10 s sampled once a second, never above 27 KiB.
 class Window {
  public:
   explicit Window(std::chrono::nanoseconds window);
 
   void push(const WindowSample& sample);
 
-  /// Sends per second (ISPASS 2024, eq. 1: r / (t_r − t_1), with the intervals and idle gaps that were counted in the
-  /// place of r − 1 sends) over the window or, if fewer than 2048 fell into it, over the last 2048 (or a few more), at
-  /// most one hour back. 0 if nothing was sent within the window.
-  [[nodiscard]] double observed_rps() const;
+  /// From the window's start to the newest one; empty before the first push.
+  [[nodiscard]] std::span<const WindowSample> samples() const { return samples_; }
 
-  /// Variance of the intervals in s² (eq. 2) over the window; 0 if there were none.
-  [[nodiscard]] double variance(Direction direction) const;
-
-  /// variance / mean².
-  [[nodiscard]] double cv2(Direction direction) const;
-
-  /// Mean time in a polling call in seconds: the time spent in them during the window over the calls started in it.
-  /// Waits that fill the whole window start no call in it, so the calls counted are never fewer than the threads that
-  /// must have waited for this time to come together: one thread that waits throughout gives the window's length, the
-  /// largest value there is. 0 if no time was spent.
-  [[nodiscard]] double poll_mean() const;
-
-  /// Whether observed_rps stands on fewer than 2048 sends (the paper's least), or the gauges of the window on fewer
-  /// than 100 (a variance of 100 exponential intervals is already ±28 %).
-  [[nodiscard]] bool few_samples() const;
+  /// Sends per second are eq. 1 of ISPASS 2024 (r / (t_r − t_1), with the intervals and idle gaps that were counted in
+  /// the place of r − 1 sends) over the window or, if fewer than 2048 fell into it, over the last 2048 (or a few more),
+  /// at most one hour back; 0 if nothing was sent within the window.
+  [[nodiscard]] Gauges gauges() const;
 
   /// Bytes held on the heap, at least.
   [[nodiscard]] std::size_t memory() const;
 
  private:
-  [[nodiscard]] Moments gained(Direction direction) const;
-  [[nodiscard]] SendPoint rate_base() const;
-
   std::int64_t window_ns_;
-  std::deque<WindowSample> samples_;  ///< from the window's start to the newest
+  std::uint64_t pushes_ = 0;
+  std::vector<WindowSample> samples_;
   SendHistory history_;
 };
 

@@ -75,11 +75,11 @@ json row_json(const scrape::TableRow& row, std::size_t peers) {
                  {"live", summary.live},
                  {"last_rate", number(row.last.rate)},
                  {"saturation", number(summary.saturation)},
-                 {"in_flight", summary.counts.in_flight},
-                 {"connections", summary.counts.server_connections},
+                 {"in_flight", summary.sockets.in_flight},
+                 {"connections", summary.sockets.server_connections},
                  {"conditions", summary.conditions},
-                 {"dependencies", dependencies_json(summary.counts.dependencies, peers)},
-                 {"peers", summary.counts.dependencies.size()}});
+                 {"dependencies", dependencies_json(summary.sockets.dependencies, peers)},
+                 {"peers", summary.sockets.dependencies.size()}});
   return result;
 }
 
@@ -160,16 +160,16 @@ std::string slow_json(const scrape::SlowView& view) {
 std::string detail_json(const scrape::DetailView& view) {
   const scrape::TargetSummary& summary = view.row.summary;
   json document = time_json(view.time);
-  document["target"] = row_json(view.row, summary.counts.dependencies.size());
+  document["target"] = row_json(view.row, summary.sockets.dependencies.size());
   document["identity"] = {{"cgroup", summary.identity.path},     {"container_id", summary.identity.container_id},
                           {"runtime", summary.identity.runtime}, {"unit", summary.identity.unit},
                           {"cgroups", summary.cgroups},          {"processes", summary.processes}};
   document["why"] = view.why;
-  document["requests"] = summary.counts.requests;
+  document["requests"] = metrics::total(summary.sockets.duration);
   document["sends_per_second"] = number(summary.observed_rps);
   document["poll"] = {{"mean_seconds", number(summary.poll_mean)},
-                      {"waiters", summary.counts.waiters},
-                      {"threads", summary.counts.threads}};
+                      {"waiters", summary.polls.waiters},
+                      {"threads", summary.polls.threads}};
   document["intervals"] = json::object();
   for (std::size_t direction = 0; direction < view.variance.size(); ++direction) {
     document["intervals"][direction == 0 ? "send" : "receive"] = {{"variance", number(view.variance.at(direction))},

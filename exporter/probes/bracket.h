@@ -17,6 +17,11 @@ inline std::int64_t load(const long long& place) {
   return __atomic_load_n(&place, __ATOMIC_ACQUIRE);
 }
 
+/// A sum of per-CPU differences, modulo 2^64: below zero only if it was read in the middle of a change.
+inline std::uint64_t not_negative(std::uint64_t value) {
+  return static_cast<std::int64_t>(value) < 0 ? 0 : value;
+}
+
 /// How often a read is tried.
 inline constexpr int kBracketTries = 256;
 

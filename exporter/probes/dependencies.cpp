@@ -43,20 +43,23 @@ void Dependencies::forget_removed() {
   removed_.clear();
 }
 
-std::vector<DependencySnapshot> Dependencies::calls(std::uint32_t index, std::uint32_t asked) const {
-  std::vector<DependencySnapshot> all;
-  for_each(index, asked, [this, &all](std::uint32_t slot, const dependency& entry) {
-    DependencySnapshot snapshot;
-    snapshot.slot = slot;
-    add_histogram(snapshot.duration, entry.duration);
-    snapshot.in_line_ns = load(entry.in_line_ns);
-    // A slot is named when its first connection is made; slot 0 has no name and is shown once it is used.
-    const bool named = __atomic_load_n(&entry.peer.family, __ATOMIC_ACQUIRE) != 0;
-    if (named || metrics::total(snapshot.duration) > 0) {
-      snapshot.peer = names_.of(entry.peer);
-      all.push_back(std::move(snapshot));
+std::vector<Dependency> Dependencies::calls(std::uint32_t index, std::uint32_t asked, bool names) const {
+  std::vector<Dependency> all;
+  for (std::uint32_t slot = 0; slot < blocks_.shards() && slot <= asked; ++slot) {
+    const auto* entry = blocks_.shard<dependency>(index, slot);
+    if (entry == nullptr) {
+      break;
     }
-  });
+    Dependency calls{.slot = slot, .peer = {}, .duration = {}, .in_line_ns = 0};
+    add_histogram(calls.duration, entry->duration);
+    calls.in_line_ns = load(entry->in_line_ns);
+    // A slot is named when its first connection is made; slot 0 has no name and is shown once it is used.
+    const bool named = __atomic_load_n(&entry->peer.family, __ATOMIC_ACQUIRE) != 0;
+    if (named || metrics::total(calls.duration) > 0) {
+      calls.peer = names ? names_.of(entry->peer) : std::string();
+      all.push_back(std::move(calls));
+    }
+  }
   return all;
 }
 

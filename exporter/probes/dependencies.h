@@ -9,7 +9,7 @@
 #include "bpf/socket.h"
 #include "kernel/map.h"
 #include "probes/peers.h"
-#include "probes/socket_decode.h"
+#include "probes/sample.h"
 #include "probes/target_blocks.h"
 
 namespace tacho::probes {
@@ -27,20 +27,10 @@ class Dependencies {
   /// Frees the slots of removed targets' peers: an index may be used again, and room is limited.
   void forget_removed();
 
-  /// Calls `visit(slot, dependency)` for slots up to `asked`, the highest that was given out: in order, so that what
-  /// was not asked for need not be touched, and takes no memory here.
-  template <class Visit>
-  void for_each(std::uint32_t index, std::uint32_t asked, Visit visit) const {
-    for (std::uint32_t slot = 0; slot < blocks_.shards() && slot <= asked; ++slot) {
-      const auto* entry = blocks_.shard<dependency>(index, slot);
-      if (entry == nullptr) {
-        break;
-      }
-      visit(slot, *entry);
-    }
-  }
-  /// Those that have a name or were called.
-  [[nodiscard]] std::vector<DependencySnapshot> calls(std::uint32_t index, std::uint32_t asked) const;
+  /// Those that have a name or were called, by slot. Slots up to `asked`, the highest that was given out: what was not
+  /// asked for need not be touched, and takes no memory here.
+  /// @param names whether their peers' names are told
+  [[nodiscard]] std::vector<Dependency> calls(std::uint32_t index, std::uint32_t asked, bool names) const;
   /// Who has the slot; nullptr if there is none.
   [[nodiscard]] const peer_address* peer(std::uint32_t index, std::uint32_t slot) const;
   [[nodiscard]] const PeerNames& names() const { return names_; }

@@ -4,11 +4,8 @@
 #include <bpf/poll_basic.skel.h>
 #include <spdlog/spdlog.h>
 
-#include <numeric>
-
 #include "kernel/features.h"
 #include "kernel/iterator.h"
-#include "probes/bracket.h"
 #include "probes/load.h"
 #include "probes/poll_decode.h"
 #include "probes/target_blocks.h"
@@ -74,62 +71,27 @@ class PollProbe final : public Probe {
     return program != nullptr ? kernel::run_iterator(program) : fail("waits that began before tacho are not known");
   }
 
-  void sample(std::uint32_t index, std::int64_t now_ns, metrics::WindowSample& sample) override {
-    PollTimes times;
-    std::uint64_t completed = 0;
-    for_each_shard(index, [&](const poll_shard& shard) {
-      add_shard(times, shard);
-      for (const duration_histogram& histogram : shard.duration) {
-        completed = std::accumulate(std::begin(histogram.slots), std::end(histogram.slots), completed);
-      }
-    });
-    sample.poll_calls = completed + times.waiters;
-    sample.poll_ns = keep_rising(index, times, now_ns);
-  }
-
-  void count(std::uint32_t index, std::int64_t /*now_ns*/, Activity& activity) override {
-    std::uint64_t threads = 0;
-    ConditionCounters::Polls counters;
-    for_each_shard(index, [&](const poll_shard& shard) {
-      threads += load(shard.threads);
-      for (std::size_t outcome = 0; outcome < TACHO_POLL_OUTCOMES; ++outcome) {
-        const auto& slots = shard.duration[outcome].slots;
-        const std::uint64_t calls = std::accumulate(std::begin(slots), std::end(slots), std::uint64_t{0});
-        counters.calls += calls;
-        counters.nonblocking += outcome == TACHO_POLL_NONBLOCKING ? calls : 0;
-      }
-    });
-    activity.threads = not_negative(threads);
+  void sample(const Look& look, TargetSample& sample) override {
     if (object_->attached("poll")) {
-      activity.conditions.polls = counters;
+      const PollSnapshot s = snapshot(look.index);
+      sample.poll = sample_of(s, keep_rising(look.index, s.times, look.now_ns));
     }
   }
 
-  void summarize(std::uint32_t index, Summary& summary) override {
-    const PollSnapshot s = snapshot(index);
-    summary.waiters = s.times.waiting();
-    summary.threads = not_negative(s.threads);
-  }
-
-  void read(std::uint32_t index, std::int64_t now_ns, const metrics::Window& window, metrics::Row& row) override {
-    const PollSnapshot s = snapshot(index);
-    decode(s, keep_rising(index, s.times, now_ns), window, row);
+  void read(const Look& look, const metrics::Gauges& gauges, metrics::Row& row) override {
+    const PollSnapshot s = snapshot(look.index);
+    decode(s, keep_rising(look.index, s.times, look.now_ns), gauges, row);
   }
 
  private:
   [[nodiscard]] PollSnapshot snapshot(std::uint32_t index) const {
     PollSnapshot sum;
-    for_each_shard(index, [&sum](const poll_shard& shard) { add_shard(sum, shard); });
-    return sum;
-  }
-
-  template <class Visit>
-  void for_each_shard(std::uint32_t index, Visit visit) const {
     for (std::uint32_t i = 0; i < blocks_.shards(); ++i) {
       if (const auto* shard = blocks_.shard<poll_shard>(index, i)) {
-        visit(*shard);
+        add_shard(sum, *shard);
       }
     }
+    return sum;
   }
 
   /// The clock of a program on another CPU may be a little ahead of ours: a counter must not step back for that. And it

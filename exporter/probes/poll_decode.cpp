@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "metrics/buckets.h"
 #include "probes/bracket.h"
 #include "probes/histogram_decode.h"
 
@@ -37,10 +38,6 @@ constexpr std::array kFamilies{
 };
 
 }  // namespace
-
-std::uint64_t not_negative(std::uint64_t value) {
-  return static_cast<std::int64_t>(value) < 0 ? 0 : value;
-}
 
 std::uint64_t PollTimes::total_ns(std::int64_t now_ns) const {
   const std::uint64_t completed = std::accumulate(completed_ns.begin(), completed_ns.end(), std::uint64_t{0});
@@ -83,9 +80,22 @@ void add_shard(PollSnapshot& snapshot, const poll_shard& shard) {
   snapshot.threads += load(shard.threads);
 }
 
-void decode(const PollSnapshot& s, std::uint64_t idle_ns, const metrics::Window& window, metrics::Row& row) {
+PollSample sample_of(const PollSnapshot& s, std::uint64_t idle_ns) {
+  PollSample sample;
+  for (const metrics::Histogram& durations : s.duration) {
+    sample.counters.completed += metrics::total(durations);
+  }
+  sample.counters.nonblocking = metrics::total(s.duration[TACHO_POLL_NONBLOCKING]);
+  sample.counters.started = sample.counters.completed + s.times.waiters;
+  sample.counters.ns = idle_ns;
+  sample.waiters = s.times.waiting();
+  sample.threads = not_negative(s.threads);
+  return sample;
+}
+
+void decode(const PollSnapshot& s, std::uint64_t idle_ns, const metrics::Gauges& gauges, metrics::Row& row) {
   row.histograms.insert(row.histograms.end(), s.duration.begin(), s.duration.end());
-  row.values.push_back(Value::number(window.poll_mean()));
+  row.values.push_back(Value::number(gauges.poll_mean));
   row.values.push_back(Value::count(s.times.waiting()));
   row.values.push_back(Value::nanoseconds(static_cast<std::int64_t>(idle_ns)));
   row.values.push_back(Value::count(not_negative(s.threads)));

@@ -8,6 +8,7 @@
 #include "metrics/family.h"
 #include "metrics/value.h"
 #include "metrics/window.h"
+#include "probes/sample.h"
 
 namespace tacho::probes {
 
@@ -32,16 +33,16 @@ struct PollSnapshot {
   std::uint64_t threads = 0;
 };
 
-/// A sum of per-CPU differences: below zero only if it was read in the middle of a change.
-std::uint64_t not_negative(std::uint64_t value);
-
 void add_shard(PollTimes& times, const poll_shard& shard);
 void add_shard(PollSnapshot& snapshot, const poll_shard& shard);
+
+/// @param idle_ns as that of decode()
+PollSample sample_of(const PollSnapshot& snapshot, std::uint64_t idle_ns);
 
 std::span<const metrics::Family> poll_families();
 
 /// Values of poll_families().
 /// @param idle_ns thread time spent waiting so far; never falls
-void decode(const PollSnapshot& snapshot, std::uint64_t idle_ns, const metrics::Window& window, metrics::Row& row);
+void decode(const PollSnapshot& snapshot, std::uint64_t idle_ns, const metrics::Gauges& gauges, metrics::Row& row);
 
 }  // namespace tacho::probes

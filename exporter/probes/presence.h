@@ -14,9 +14,8 @@ struct Presence {
 
   /// @param now_ns CLOCK_MONOTONIC, as the programs use it
   [[nodiscard]] std::uint64_t total_ns(std::int64_t now_ns) const {
-    const std::uint64_t total = threads * static_cast<std::uint64_t>(now_ns) - times_ns;
-    // Below zero only if it was read in the middle of a change, or by a clock that is behind that of another CPU.
-    return static_cast<std::int64_t>(total) < 0 ? 0 : total;
+    // Below zero also by a clock that is behind that of another CPU.
+    return not_negative(threads * static_cast<std::uint64_t>(now_ns) - times_ns);
   }
 
   Presence& operator+=(const Presence& other) {

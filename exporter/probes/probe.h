@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,8 +14,8 @@
 #include "metrics/family.h"
 #include "metrics/value.h"
 #include "metrics/window.h"
-#include "probes/anatomy.h"
 #include "probes/cpu_limits.h"
+#include "probes/sample.h"
 #include "probes/slow_requests.h"
 
 namespace tacho::probes {
@@ -34,67 +33,12 @@ struct Environment {
   bool attach = true;
 };
 
-/// Counters behind the conditions of a target (`tacho_target_condition`); cumulative. A part is there only if its hooks
-/// are: what could not be seen is not 0.
-struct ConditionCounters {
-  struct Turns {
-    std::uint64_t requests = 0;
-    std::uint64_t overlapped = 0;        ///< turns in which more data came before the reply
-    std::uint64_t sampled = 0;           ///< turns looked at for several requests in one read
-    std::uint64_t repeated = 0;          ///< of these, with more than one
-    std::uint64_t one_way = 0;           ///< messages without a reply
-    std::uint64_t calls = 0;             ///< to dependencies
-    std::uint64_t calls_overlapped = 0;  ///< of these, begun while another one was open
-    std::uint64_t calls_sampled = 0;     ///< on streams, looked at for several at a time
-    std::uint64_t calls_repeated = 0;    ///< of these, with more than one
-  };
-  struct Polls {
-    std::uint64_t calls = 0;
-    std::uint64_t nonblocking = 0;
-  };
-  std::optional<Turns> turns;
-  std::optional<Polls> polls;
-  std::optional<bool> frozen;  ///< now
-};
-
-/// Calls to one peer so far.
-struct CallSums {
-  std::uint32_t slot = 0;  ///< the peer's, among the target's
-  std::uint64_t calls = 0;
-  std::uint64_t ns = 0;          ///< last send to first byte back
-  std::uint64_t in_line_ns = 0;  ///< of calls by threads that had a request to answer
-};
-
-/// What the sampler reads of a target once a second, beside the window's counters; each probe adds its part.
-struct Activity {
-  ConditionCounters conditions;
-  metrics::FineHistogram duration;          ///< of requests
-  std::optional<std::uint64_t> queue_ns;    ///< time that requests waited for their first read
-  std::uint64_t threads = 0;                ///< that poll and are alive
-  std::optional<std::uint64_t> running_ns;  ///< thread time on CPUs
-  std::uint64_t runnable_ns = 0;            ///< thread time spent waiting for a CPU
-  CpuAllowance cpu;
-  std::optional<Anatomy> anatomy;  ///< where the time of requests went, if that is known of any
-  std::vector<CallSums> calls;     ///< of peers that were called
-};
-
-/// Calls to one peer.
-struct Dependency {
-  std::uint32_t slot = 0;  ///< the peer's, among the target's
-  std::string peer;
-  metrics::Histogram duration;  ///< last send to first byte back
-};
-
-/// What people want to know first about a target; each probe fills in its part.
-struct Summary {
-  std::uint64_t requests = 0;
-  metrics::FineHistogram duration;  ///< arrival to first byte of the reply
-  metrics::Histogram queue;         ///< arrival to first read
-  std::uint64_t in_flight = 0;
-  std::uint64_t server_connections = 0;
-  std::uint64_t waiters = 0;  ///< threads in polling calls
-  std::uint64_t threads = 0;
-  std::vector<Dependency> dependencies;  ///< in no particular order
+/// How a target is to be looked at.
+struct Look {
+  std::uint32_t index = 0;  ///< the target's
+  std::int64_t now_ns = 0;  ///< CLOCK_MONOTONIC, as the programs use it
+  std::string_view cgroup;  ///< the target's now, below the mount; empty: it has none of its own
+  bool in_detail = false;   ///< names of peers in a sample, exemplars in a row: not everybody shows them
 };
 
 /// One subject observed in the kernel: its programs, the accumulators of every target, its metric families.
@@ -112,8 +56,6 @@ class Probe {
   /// Makes the accumulators of a target index, at 0; they count after the next flush().
   virtual Result<void> add_target(std::uint32_t index) = 0;
   virtual void remove_target(std::uint32_t index) = 0;
-  /// Says where the target's cgroup is, below the mount; empty: it has none of its own. It may change.
-  virtual void locate_target(std::uint32_t /*index*/, std::string_view /*cgroup*/) {}
   /// Makes the additions and removals since the last call known to the kernel.
   virtual Result<void> flush() = 0;
   /// Finds what is older than the programs or than a target.
@@ -124,16 +66,12 @@ class Probe {
   /// Looks after what no event announces; once a second. `now_ns` is CLOCK_MONOTONIC.
   virtual Result<void> maintain(std::int64_t /*now_ns*/) { return {}; }
 
-  /// Adds this probe's part to a sample of the windowed gauges. `now_ns` is CLOCK_MONOTONIC, as the programs use it.
-  virtual void sample(std::uint32_t index, std::int64_t now_ns, metrics::WindowSample& sample) = 0;
-  virtual void count(std::uint32_t index, std::int64_t now_ns, Activity& activity) = 0;
-  virtual void summarize(std::uint32_t index, Summary& summary) = 0;
+  /// Adds this probe's part to a sample: once a second of every target, so it reads no more than a sample has.
+  virtual void sample(const Look& look, TargetSample& sample) = 0;
+  /// All that is exported of a target, in the order of families().
+  virtual void read(const Look& look, const metrics::Gauges& gauges, metrics::Row& row) = 0;
   /// The slowest requests of the last minutes, the slowest first, as far as this probe knows any.
   virtual std::vector<SlowRequest> slowest(std::uint32_t /*index*/, std::int64_t /*now_ns*/) { return {}; }
-  /// Exemplars for the row that read() fills next: what they are of is counted by then.
-  virtual void exemplars(std::uint32_t /*index*/, std::int64_t /*now_ns*/, metrics::Row& /*row*/) {}
-  /// All samples of a target, in the order of families().
-  virtual void read(std::uint32_t index, std::int64_t now_ns, const metrics::Window& window, metrics::Row& row) = 0;
 };
 
 }  // namespace tacho::probes

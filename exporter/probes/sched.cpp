@@ -57,10 +57,6 @@ class SchedProbe final : public Probe {
 
   void remove_target(std::uint32_t index) override { blocks_.remove(index); }
 
-  void locate_target(std::uint32_t index, std::string_view cgroup) override {
-    targets_.at(index).limits.locate(cgroup);
-  }
-
   Result<void> flush() override { return blocks_.flush(); }
 
   Result<void> adopt() override {
@@ -69,24 +65,23 @@ class SchedProbe final : public Probe {
                               : fail("threads that sleep since before tacho are not known until they wake");
   }
 
-  void sample(std::uint32_t /*index*/, std::int64_t /*now_ns*/, metrics::WindowSample& /*sample*/) override {}
-
-  void count(std::uint32_t index, std::int64_t now_ns, Activity& activity) override {
-    const State& target = update(index, now_ns);
+  void sample(const Look& look, TargetSample& sample) override {
+    const State& target = update(look);
+    const CpuAllowance& cpu = target.limits.allowance();
+    SchedSample& part = sample.sched.emplace();
     if (object_->attached("threads")) {
-      activity.running_ns = target.totals.state_ns[TACHO_THREAD_RUNNING];
+      part.counters.running_ns = target.totals.state_ns[TACHO_THREAD_RUNNING];
     }
-    activity.runnable_ns = target.totals.state_ns[TACHO_THREAD_RUNNABLE];
-    activity.cpu = target.limits.allowance();
-    activity.conditions.frozen = activity.cpu.frozen;
+    part.counters.cores = cpu.cores;
+    part.counters.frozen = cpu.frozen;
+    part.runnable_ns = target.totals.state_ns[TACHO_THREAD_RUNNABLE];
+    part.throttled_ns = cpu.throttled_ns;
   }
 
-  void summarize(std::uint32_t /*index*/, Summary& /*summary*/) override {}
-
-  void read(std::uint32_t index, std::int64_t now_ns, const metrics::Window& /*window*/, metrics::Row& row) override {
-    const State& target = update(index, now_ns);
+  void read(const Look& look, const metrics::Gauges& /*gauges*/, metrics::Row& row) override {
+    const State& target = update(look);
     metrics::Histogram delay;
-    for (const sched_shard* shard : shards_of(index)) {
+    for (const sched_shard* shard : shards_of(look.index)) {
       add_histogram(delay, shard->runqueue_delay);
     }
     decode(delay, target.totals, target.limits.allowance(), row);
@@ -116,18 +111,19 @@ class SchedProbe final : public Probe {
     return shards;
   }
 
-  const State& update(std::uint32_t index, std::int64_t now_ns) {
-    State& target = targets_.at(index);
-    const auto shards = shards_of(index);
+  const State& update(const Look& look) {
+    State& target = targets_.at(look.index);
+    const auto shards = shards_of(look.index);
     target.totals.raise(read_times(shards, clock_ns));
     ThreadLimits threads;
     for (const sched_shard* shard : shards) {
-      add_affinity(threads, *shard, now_ns);
+      add_affinity(threads, *shard, look.now_ns);
     }
     keep_below(threads.cpus, possible_cpus_);
     const std::uint64_t running_ns = target.totals.state_ns[TACHO_THREAD_RUNNING];
     threads.ran = std::exchange(target.running_ns, running_ns) != running_ns;
-    target.limits.update(hierarchies_, threads, now_ns);
+    target.limits.locate(look.cgroup);
+    target.limits.update(hierarchies_, threads, look.now_ns);
     return target;
   }
 

@@ -139,67 +139,24 @@ class SocketProbe final : public Probe {
     return {};
   }
 
-  void sample(std::uint32_t index, std::int64_t /*now_ns*/, metrics::WindowSample& sample) override {
-    for_each_shard(index, [&sample](const socket_shard& shard) {
-      for (std::size_t d = 0; d < TACHO_DIRECTIONS; ++d) {
-        sample.direction[d] += read_moments(shard.moments[d]);
-      }
-    });
-  }
-
-  void count(std::uint32_t index, std::int64_t now_ns, Activity& activity) override {
-    ConditionCounters::Turns counters;
-    std::uint64_t queue_ns = 0;
+  void sample(const Look& look, TargetSample& sample) override {
+    SocketSample& part = sample.socket.emplace();
     if (anatomy_.enabled) {
-      activity.anatomy.emplace();
+      part.anatomy.emplace();
     }
-    for_each_shard(index, [&](const socket_shard& shard) {
-      if (activity.anatomy) {
-        add_shard(*activity.anatomy, shard);
-      }
-      add_histogram(activity.duration, shard.duration);
-      queue_ns += load(shard.queue.sum_ns);
-      counters.overlapped += load(shard.overlapped_turns);
-      counters.one_way += load(shard.oneway);
-      counters.calls_overlapped += load(shard.calls_overlapped);
-      counters.calls_sampled += load(shard.sampled_calls);
-      counters.calls_repeated += load(shard.repeated_calls);
-      counters.sampled += load(shard.sampled_turns);
-      counters.repeated += load(shard.repeated_turns);
-    });
-    counters.requests = metrics::total(activity.duration);
-    if (activity.anatomy) {
-      activity.anatomy->slow_ns = slow_.at(index).update(anatomy_.slow, activity.duration, now_ns);
-      __atomic_store_n(&chains_.at<socket_chains>(index).slow_ns, activity.anatomy->slow_ns, __ATOMIC_RELAXED);
-      recorder_.set_threshold(index, now_ns, chains_.at<socket_chains>(index));
+    for_each_shard(look.index, [&part](const socket_shard& shard) { add_shard(part, shard); });
+    complete(part, dependencies_.calls(look.index, asked(look.index), look.in_detail));
+    if (!object_->attached("receive") || !object_->attached("send")) {
+      part.counters.turns.reset();
+      part.counters.queue_ns.reset();
+    } else if (!object_->attached("data_ready")) {
+      part.counters.queue_ns.reset();
     }
-    dependencies_.for_each(index, asked(index), [&](std::uint32_t slot, const dependency& entry) {
-      metrics::Histogram duration;
-      add_histogram(duration, entry.duration);
-      const std::uint64_t calls = metrics::total(duration);
-      counters.calls += calls;
-      if (calls > 0) {
-        activity.calls.push_back(
-            {.slot = slot, .calls = calls, .ns = duration.sum_ns, .in_line_ns = load(entry.in_line_ns)});
-      }
-    });
-    if (object_->attached("receive") && object_->attached("send")) {
-      activity.conditions.turns = counters;
-      if (object_->attached("data_ready")) {
-        activity.queue_ns = queue_ns;
-      }
-    }
-  }
-
-  void summarize(std::uint32_t index, Summary& summary) override {
-    const SocketSnapshot s = snapshot(index);
-    summary.requests = requests(s);
-    summary.duration = s.duration;
-    summary.queue = s.queue;
-    summary.in_flight = in_flight(s);
-    summary.server_connections = active_connections(s, TACHO_ROLE_SERVER);
-    for (DependencySnapshot& dependency : dependencies_.calls(index, asked(index))) {
-      summary.dependencies.push_back({dependency.slot, std::move(dependency.peer), dependency.duration});
+    if (part.anatomy) {
+      socket_chains& chains = chains_.at<socket_chains>(look.index);
+      part.anatomy->slow_ns = slow_.at(look.index).update(anatomy_.slow, part.duration, look.now_ns);
+      __atomic_store_n(&chains.slow_ns, part.anatomy->slow_ns, __ATOMIC_RELAXED);
+      recorder_.set_threshold(look.index, look.now_ns, chains);
     }
   }
 
@@ -211,19 +168,18 @@ class SocketProbe final : public Probe {
     return list;
   }
 
-  void exemplars(std::uint32_t index, std::int64_t now_ns, metrics::Row& row) override {
-    row.exemplars = recorder_.exemplars(index, now_ns);
-  }
-
-  void read(std::uint32_t index, std::int64_t /*now_ns*/, const metrics::Window& window, metrics::Row& row) override {
-    SocketSnapshot s = snapshot(index);
+  void read(const Look& look, const metrics::Gauges& gauges, metrics::Row& row) override {
+    if (look.in_detail) {
+      row.exemplars = recorder_.exemplars(look.index, look.now_ns);  // first: what they are of is counted by then
+    }
+    SocketSnapshot s = snapshot(look.index);
     for (std::size_t d = 0; d < TACHO_DIRECTIONS; ++d) {
       // Two CPUs out of order take back some nanoseconds; to Prometheus a counter that falls has started anew.
-      std::int64_t& exported = intervals_ns_.at(index).at(d);
+      std::int64_t& exported = intervals_ns_.at(look.index).at(d);
       exported = std::max(exported, s.moments[d].interval_ns);
       s.moments[d].interval_ns = exported;
     }
-    decode(s, dependencies_.calls(index, asked(index)), window, row);
+    decode(s, dependencies_.calls(look.index, asked(look.index), true), gauges, row);
   }
 
  private:

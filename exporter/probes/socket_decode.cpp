@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "metrics/buckets.h"
 #include "probes/bracket.h"
@@ -13,7 +14,6 @@
 namespace tacho::probes {
 namespace {
 
-using metrics::Direction;
 using metrics::Family;
 using metrics::Type;
 using metrics::Value;
@@ -221,6 +221,42 @@ void add_shard(SocketSnapshot& s, const socket_shard& shard) {
   }
 }
 
+void add_shard(SocketSample& s, const socket_shard& shard) {
+  metrics::SocketCounters& counters = s.counters;
+  for (std::size_t d = 0; d < TACHO_DIRECTIONS; ++d) {
+    counters.direction[d] += read_moments(shard.moments[d]);
+  }
+  auto& turns = counters.turns ? *counters.turns : counters.turns.emplace();
+  turns.overlapped += load(shard.overlapped_turns);
+  turns.sampled += load(shard.sampled_turns);
+  turns.repeated += load(shard.repeated_turns);
+  turns.one_way += load(shard.oneway);
+  turns.calls_overlapped += load(shard.calls_overlapped);
+  turns.calls_sampled += load(shard.sampled_calls);
+  turns.calls_repeated += load(shard.repeated_calls);
+  counters.queue_ns = counters.queue_ns.value_or(0) + load(shard.queue.sum_ns);
+  // Completions before beginnings, as in a snapshot.
+  s.in_flight -= load(shard.unanswered) + load(shard.dismissed);
+  add_histogram(s.duration, shard.duration);
+  s.in_flight += load(shard.opened);
+  s.server_connections -= load(shard.connections_closed[0]);
+  s.server_connections += load(shard.connections_opened[0]);
+  if (s.anatomy) {
+    add_shard(*s.anatomy, shard);
+  }
+}
+
+void complete(SocketSample& s, std::vector<Dependency> dependencies) {
+  auto& turns = s.counters.turns ? *s.counters.turns : s.counters.turns.emplace();
+  turns.requests = metrics::total(s.duration);
+  s.in_flight = not_negative(s.in_flight - turns.requests);
+  s.server_connections = not_negative(s.server_connections);
+  for (const Dependency& dependency : dependencies) {
+    turns.calls += metrics::total(dependency.duration);
+  }
+  s.dependencies = std::move(dependencies);
+}
+
 std::uint64_t requests(const SocketSnapshot& s) {
   return metrics::total(s.duration);
 }
@@ -240,24 +276,28 @@ std::uint64_t active_connections(const SocketSnapshot& s, socket_role role) {
   return excess(s.connections_opened.at(index), s.connections_closed.at(index));
 }
 
-void decode(const SocketSnapshot& s, std::span<const DependencySnapshot> dependencies, const metrics::Window& window,
+void decode(const SocketSnapshot& s, std::span<const Dependency> dependencies, const metrics::Gauges& gauges,
             metrics::Row& row) {
   const auto each = [&](auto value_of) {
     for (std::size_t d = 0; d < TACHO_DIRECTIONS; ++d) {
-      row.values.push_back(value_of(s.moments[d], static_cast<Direction>(d)));
+      row.values.push_back(value_of(s.moments[d]));
     }
   };
   using metrics::Moments;
-  each([](const Moments& m, Direction) { return Value::count(m.operations); });
-  each([](const Moments& m, Direction) { return Value::count(m.bytes); });
-  each([](const Moments& m, Direction) { return Value::count(m.intervals); });
-  each([](const Moments& m, Direction) { return Value::nanoseconds(m.interval_ns); });
-  each([](const Moments& m, Direction) { return Value::number(metrics::seconds_squared(m.square_ns2)); });
-  each([](const Moments& m, Direction) { return Value::count(m.idle_gaps); });
-  each([](const Moments& m, Direction) { return Value::nanoseconds(nanoseconds(m.idle_gap_ns)); });
-  row.values.push_back(Value::number(window.observed_rps()));
-  each([&window](const Moments&, Direction d) { return Value::number(window.variance(d)); });
-  each([&window](const Moments&, Direction d) { return Value::number(window.cv2(d)); });
+  each([](const Moments& m) { return Value::count(m.operations); });
+  each([](const Moments& m) { return Value::count(m.bytes); });
+  each([](const Moments& m) { return Value::count(m.intervals); });
+  each([](const Moments& m) { return Value::nanoseconds(m.interval_ns); });
+  each([](const Moments& m) { return Value::number(metrics::seconds_squared(m.square_ns2)); });
+  each([](const Moments& m) { return Value::count(m.idle_gaps); });
+  each([](const Moments& m) { return Value::nanoseconds(nanoseconds(m.idle_gap_ns)); });
+  row.values.push_back(Value::number(gauges.observed_rps));
+  for (const double variance : gauges.variance) {
+    row.values.push_back(Value::number(variance));
+  }
+  for (const double cv2 : gauges.cv2) {
+    row.values.push_back(Value::number(cv2));
+  }
   row.values.push_back(Value::count(requests(s)));
   row.fine.push_back(s.duration);
   row.histograms.insert(row.histograms.end(), {s.queue, receive_times(s), s.service, s.reply});
@@ -278,7 +318,7 @@ void decode(const SocketSnapshot& s, std::span<const DependencySnapshot> depende
   }
   decode(s.anatomy, requests(s), row);
   const std::size_t calls = all_families().size() - kDependencyFamilies.size();
-  for (const DependencySnapshot& dependency : dependencies) {
+  for (const Dependency& dependency : dependencies) {
     row.dynamic.push_back(
         {calls, dependency.peer, Value::count(metrics::total(dependency.duration)), metrics::Histogram{}});
     row.dynamic.push_back({calls + 1, dependency.peer, Value{}, dependency.duration});

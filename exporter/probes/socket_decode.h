@@ -4,14 +4,14 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
+#include <vector>
 
 #include "bpf/socket.h"
 #include "metrics/family.h"
 #include "metrics/moments.h"
 #include "metrics/value.h"
-#include "metrics/window.h"
 #include "probes/anatomy.h"
+#include "probes/sample.h"
 
 namespace tacho::probes {
 
@@ -37,19 +37,13 @@ struct SocketSnapshot {
   std::optional<Anatomy> anatomy;                ///< of those whose threads are known; set where there are any
 };
 
-/// Calls to one peer.
-struct DependencySnapshot {
-  std::uint32_t slot = 0;
-  std::string peer;
-  metrics::Histogram duration;   ///< last send to first byte back
-  std::uint64_t in_line_ns = 0;  ///< of calls within requests
-};
-
 /// Adds a shard that programs may be changing.
 void add_shard(SocketSnapshot& snapshot, const socket_shard& shard);
 
-/// The moments of one direction alone, for the sampler.
 metrics::Moments read_moments(const socket_moments& moments);
+void add_shard(SocketSample& sample, const socket_shard& shard);
+/// Makes a sample of what all shards have added, and of whom the target calls.
+void complete(SocketSample& sample, std::vector<Dependency> dependencies);
 
 std::span<const metrics::Family> socket_families();
 
@@ -63,7 +57,7 @@ metrics::Histogram receive_times(const SocketSnapshot& snapshot);
 std::uint64_t active_connections(const SocketSnapshot& snapshot, socket_role role);
 
 /// Values of socket_families().
-void decode(const SocketSnapshot& snapshot, std::span<const DependencySnapshot> dependencies,
-            const metrics::Window& window, metrics::Row& row);
+void decode(const SocketSnapshot& snapshot, std::span<const Dependency> dependencies, const metrics::Gauges& gauges,
+            metrics::Row& row);
 
 }  // namespace tacho::probes

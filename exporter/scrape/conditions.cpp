@@ -8,8 +8,8 @@
 namespace tacho::scrape {
 namespace {
 
-using Turns = probes::ConditionCounters::Turns;
-using Polls = probes::ConditionCounters::Polls;
+using Turns = metrics::SocketCounters::Turns;
+using Polls = metrics::PollCounters;
 
 /// Above this share of turns with data waiting behind them, a connection carries more than one request at a time.
 constexpr double kMultiplexedShare = 0.1;
@@ -74,36 +74,17 @@ std::vector<std::string_view> holding(const Conditions& conditions) {
   return list;
 }
 
-void ConditionWatch::push(std::int64_t now_ns, const probes::ConditionCounters& counters, const Losses& losses) {
-  samples_.push_back({now_ns, counters, losses});
-  while (samples_.size() > 2 && samples_[1].time_ns <= now_ns - window_ns_) {
-    samples_.pop_front();
-  }
-}
-
-double ConditionWatch::request_rate() const {
-  if (samples_.size() < 2) {
-    return 0;
-  }
-  const auto requests = [](const Sample& sample) { return sample.counters.turns.value_or(Turns{}).requests; };
-  const auto gained = requests(samples_.back()) - requests(samples_.front());
-  const auto elapsed_ns = samples_.back().time_ns - samples_.front().time_ns;
-  return elapsed_ns > 0 ? static_cast<double>(gained) * 1e9 / static_cast<double>(elapsed_ns) : 0;
-}
-
-Conditions ConditionWatch::evaluate(bool few_samples) const {
+Conditions conditions(const metrics::WindowSample& older, const metrics::WindowSample& newer, bool few_samples) {
   Conditions result{};
   const auto set = [&result](Condition which, bool on) { result[static_cast<std::size_t>(which)] = on; };
-  if (samples_.empty()) {
-    return result;
-  }
-  const Sample& first = samples_.front();
-  const Sample& last = samples_.back();
-  const auto& turns = last.counters.turns;
-  const auto& polls = last.counters.polls;
-  // All counters begin at 0, so a first sample in which a probe had no say yet is as good.
-  const Turns turns_before = first.counters.turns.value_or(Turns{});
-  const Polls polls_before = first.counters.polls.value_or(Polls{});
+  // All counters begin at 0, so an older sample in which a probe had no say yet is as good.
+  const auto turns_of = [](const metrics::WindowSample& sample) {
+    return sample.socket ? sample.socket->turns : std::nullopt;
+  };
+  const auto turns = turns_of(newer);
+  const Turns turns_before = turns_of(older).value_or(Turns{});
+  const auto& polls = newer.poll;
+  const Polls polls_before = older.poll.value_or(Polls{});
   if (turns) {
     set(Condition::few_samples, few_samples);
     set(Condition::multiplexed, is_multiplexed(turns_before, *turns));
@@ -112,19 +93,19 @@ Conditions ConditionWatch::evaluate(bool few_samples) const {
     set(Condition::multiplexed_calls, calls_are_multiplexed(turns_before, *turns));
   }
   if (polls) {
-    set(Condition::busy_polling,
-        share_above(polls->nonblocking - polls_before.nonblocking, polls->calls - polls_before.calls, kBusyShare));
+    set(Condition::busy_polling, share_above(polls->nonblocking - polls_before.nonblocking,
+                                             polls->completed - polls_before.completed, kBusyShare));
   }
   if (turns && polls) {
-    set(Condition::no_poll, turns->requests > turns_before.requests && polls->calls == polls_before.calls);
+    set(Condition::no_poll, turns->requests > turns_before.requests && polls->completed == polls_before.completed);
   }
-  if (last.counters.frozen) {
-    set(Condition::frozen, *last.counters.frozen);
+  if (newer.threads && newer.threads->frozen) {
+    set(Condition::frozen, *newer.threads->frozen);
   }
-  const std::uint64_t skipped = last.losses.skipped - first.losses.skipped;
-  const std::uint64_t all = last.losses.requests - first.losses.requests;
-  set(Condition::lost_events,
-      last.losses.lost != first.losses.lost || static_cast<double>(skipped) > kSkippedShare * static_cast<double>(all));
+  const std::uint64_t skipped = newer.losses.skipped - older.losses.skipped;
+  const std::uint64_t all = newer.losses.requests - older.losses.requests;
+  set(Condition::lost_events, newer.losses.lost != older.losses.lost ||
+                                  static_cast<double>(skipped) > kSkippedShare * static_cast<double>(all));
   return result;
 }
 

@@ -30,7 +30,16 @@ constexpr std::array kFamilies{
            "",
            {}}};
 
-using Counter = std::optional<std::uint64_t> SaturationSample::*;
+using Samples = std::span<const metrics::WindowSample>;
+using Counter = std::optional<std::uint64_t> (*)(const metrics::WindowSample&);
+
+std::optional<std::uint64_t> queue_ns(const metrics::WindowSample& sample) {
+  return sample.socket ? sample.socket->queue_ns : std::nullopt;
+}
+
+std::optional<std::uint64_t> running_ns(const metrics::WindowSample& sample) {
+  return sample.threads ? sample.threads->running_ns : std::nullopt;
+}
 
 /// Variance of one second that may be anything from 0 to 1.
 constexpr double kVarianceOfUnknown = 1.0 / 12;
@@ -43,11 +52,11 @@ struct Mean {
 
 /// How much a counter grew per ns, between consecutive samples and over all of them. A part that was not seen at first
 /// began at 0.
-std::optional<Mean> mean_of(const std::deque<SaturationSample>& samples, Counter counter) {
-  if (samples.size() < 2 || !(samples.back().*counter)) {
+std::optional<Mean> mean_of(Samples samples, Counter counter) {
+  if (samples.size() < 2 || !counter(samples.back())) {
     return {};
   }
-  const auto at = [&](std::size_t i) { return (samples[i].*counter).value_or(0); };
+  const auto at = [&](std::size_t i) { return counter(samples[i]).value_or(0); };
   const auto elapsed = static_cast<double>(samples.back().time_ns - samples.front().time_ns);
   Mean mean{.value = static_cast<double>(metrics::gain(at(0), at(samples.size() - 1))) / elapsed};
   for (std::size_t i = 1; i < samples.size(); ++i) {
@@ -59,10 +68,30 @@ std::optional<Mean> mean_of(const std::deque<SaturationSample>& samples, Counter
 }
 
 /// @param slope of the ratio over the mean
-Saturation judged(double ratio, const Mean& mean, double slope, std::size_t seconds) {
-  const auto n = static_cast<double>(seconds);
+Saturation judged(double ratio, const Mean& mean, double slope, Samples samples) {
+  const auto n = static_cast<double>(samples.back().number - samples.front().number);  // seconds that were looked at
   return {.ratio = std::min(1.0, ratio),
           .error = std::sqrt(mean.variance * slope * slope + kVarianceOfUnknown / (n * n))};
+}
+
+std::optional<Saturation> of_queue(Samples samples) {
+  const auto waiting = mean_of(samples, queue_ns);
+  if (!waiting) {
+    return {};
+  }
+  const double ratio = utilisation_of_queue(waiting->value);
+  // dρ/dLq, by the derivative of ρ² / (1 − ρ).
+  const double slope = ratio > 0 ? (1 - ratio) * (1 - ratio) / (ratio * (2 - ratio)) : 0;
+  return judged(ratio, *waiting, slope, samples);
+}
+
+std::optional<Saturation> of_cpus(Samples samples) {
+  const auto running = mean_of(samples, running_ns);
+  if (!running || samples.back().threads->cores <= 0) {
+    return {};
+  }
+  const double cores = samples.back().threads->cores;
+  return judged(running->value / cores, *running, 1 / cores, samples);
 }
 
 }  // namespace
@@ -76,39 +105,9 @@ double utilisation_of_queue(double waiting) {
   return waiting <= 0 ? 0 : 2 / (1 + std::sqrt(1 + 4 / waiting));
 }
 
-void SaturationWatch::push(const SaturationSample& sample) {
-  if (!samples_.empty() && sample.time_ns <= samples_.back().time_ns) {
-    samples_.clear();
-  }
-  samples_.push_back(sample);
-  while (samples_.size() > 2 && samples_[1].time_ns <= sample.time_ns - window_ns_) {
-    samples_.pop_front();
-  }
-}
-
-std::optional<Saturation> SaturationWatch::of_queue() const {
-  const auto waiting = mean_of(samples_, &SaturationSample::queue_ns);
-  if (!waiting) {
-    return {};
-  }
-  const double ratio = utilisation_of_queue(waiting->value);
-  // dρ/dLq, by the derivative of ρ² / (1 − ρ).
-  const double slope = ratio > 0 ? (1 - ratio) * (1 - ratio) / (ratio * (2 - ratio)) : 0;
-  return judged(ratio, *waiting, slope, samples_.size() - 1);
-}
-
-std::optional<Saturation> SaturationWatch::of_cpus() const {
-  const auto running = mean_of(samples_, &SaturationSample::running_ns);
-  const double cores = samples_.empty() ? 0 : samples_.back().cores;
-  if (!running || cores <= 0) {
-    return {};
-  }
-  return judged(running->value / cores, *running, 1 / cores, samples_.size() - 1);
-}
-
-std::optional<Saturation> SaturationWatch::estimate() const {
-  const auto queue = of_queue();
-  const auto cpus = of_cpus();
+std::optional<Saturation> saturation(Samples samples) {
+  const auto queue = of_queue(samples);
+  const auto cpus = of_cpus(samples);
   return !queue || (cpus && cpus->ratio >= queue->ratio) ? cpus : queue;
 }
 

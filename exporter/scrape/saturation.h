@@ -1,25 +1,15 @@
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <deque>
 #include <optional>
 #include <span>
 
 #include "metrics/family.h"
+#include "metrics/window.h"
 
 namespace tacho::scrape {
 
 /// Families `tacho_saturation_ratio` and `tacho_saturation_ratio_error`.
 std::span<const metrics::Family> saturation_families();
-
-/// The counters behind the saturation of one target, cumulative, at one time.
-struct SaturationSample {
-  std::int64_t time_ns = 0;                 ///< of any monotonic clock
-  std::optional<std::uint64_t> queue_ns;    ///< time that requests waited for their first read; none: not seen
-  std::optional<std::uint64_t> running_ns;  ///< thread time on CPUs; none: not seen
-  double cores = 0;                         ///< CPUs that the target may use; not cumulative; 0: not known
-};
 
 /// A mean over the window and its standard error.
 struct Saturation {
@@ -31,7 +21,7 @@ struct Saturation {
 /// (Kleinrock, Queueing Systems I, 3.2). 0 … 1, about √waiting for few, 1 − 1/waiting for many.
 double utilisation_of_queue(double waiting);
 
-/// How far a target is from saturation, over the window of the gauges: the larger one of
+/// How far a target is from saturation, over the samples of a window: the larger one of
 ///   - ρ of an M/M/1 queue as long as the target's: the mean number of requests that have arrived and are not read yet,
 ///     Lq = Δ Σ queue time / T (Little's law), whatever makes them wait;
 ///   - the share of its CPUs that it runs on, Δ running time / (T · cores), which also sees work without requests.
@@ -40,21 +30,8 @@ double utilisation_of_queue(double waiting);
 /// The standard error is that of a mean over the seconds of the window (batch means; Law, Simulation Modeling and
 /// Analysis, 9.5.3), carried over to ρ by its derivative. To what the seconds show comes one more that is spread
 /// evenly over 0 … 1: a single second tells little (0.29), ten that are alike tell much (0.03).
-class SaturationWatch {
- public:
-  explicit SaturationWatch(std::chrono::nanoseconds window) : window_ns_(window.count()) {}
-
-  void push(const SaturationSample& sample);
-
-  /// Nothing before the second sample, and if neither part could be seen.
-  [[nodiscard]] std::optional<Saturation> estimate() const;
-
- private:
-  [[nodiscard]] std::optional<Saturation> of_queue() const;
-  [[nodiscard]] std::optional<Saturation> of_cpus() const;
-
-  std::int64_t window_ns_;
-  std::deque<SaturationSample> samples_;
-};
+///
+/// Nothing before the second sample, and if neither part could be seen.
+std::optional<Saturation> saturation(std::span<const metrics::WindowSample> samples);
 
 }  // namespace tacho::scrape

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "kernel/statistics.h"
+#include "metrics/gain.h"
 #include "metrics/proto_family.h"
 #include "scrape/kernel_clock.h"
 
@@ -77,8 +78,8 @@ void Scraper::count_skipped() {
   }
 }
 
-Losses Scraper::total_losses() const {
-  Losses sum{.requests = losses_.requests};
+metrics::Losses Scraper::total_losses() const {
+  metrics::Losses sum{.requests = losses_.requests};
   for (const auto& probe : probes_) {
     sum.lost += lost_events(probe->object());
   }
@@ -112,44 +113,45 @@ void Scraper::sample() {
     if (!runtime) {
       continue;
     }
-    const std::uint32_t index = runtime->target->ref.index;
-    metrics::WindowSample sample;
-    probes::Activity activity;
-    sample.time_ns = kernel_now_ns();
-    for (const auto& probe : probes_) {
-      // A container that comes back under the same labels has another cgroup.
-      probe->locate_target(index, runtime->target->wanted.identity.path);
-      probe->sample(index, sample.time_ns, sample);
-      probe->count(index, sample.time_ns, activity);
-    }
-    follow_waits(*runtime, sample.time_ns, activity);
-    const std::uint64_t answered = metrics::total(activity.duration);
-    requests += answered - std::min(runtime->requests, answered);
-    runtime->requests = answered;
-    runtime->window.push(sample);
-    runtime->conditions.push(sample.time_ns, activity.conditions, losses_);
-    runtime->saturation.push({.time_ns = sample.time_ns,
-                              .queue_ns = activity.queue_ns,
-                              .running_ns = activity.running_ns,
-                              .cores = activity.cpu.cores});
-    runtime->history.push(tick_, {.time_ns = sample.time_ns,
-                                  .duration = activity.duration,
-                                  .queue_ns = activity.queue_ns.value_or(0),
-                                  .idle_ns = sample.poll_ns,
-                                  .threads = activity.threads});
+    const std::uint64_t before = runtime->requests;
+    keep(*runtime, sample(*runtime, false));
+    requests += metrics::gain(before, runtime->requests);
   }
   losses_.requests += requests;
 }
 
-void Scraper::follow_waits(Runtime& runtime, std::int64_t now_ns, const probes::Activity& activity) const {
-  auto sums = wait_sums(now_ns, activity);
-  if (!sums) {
+probes::TargetSample Scraper::sample(const Runtime& runtime, bool in_detail) const {
+  const probes::Look look = runtime.look(in_detail);
+  probes::TargetSample sample;
+  sample.time_ns = look.now_ns;
+  for (const auto& probe : probes_) {
+    probe->sample(look, sample);
+  }
+  return sample;
+}
+
+void Scraper::keep(Runtime& runtime, const probes::TargetSample& sample) const {
+  const auto& [time_ns, socket, poll, sched] = sample;
+  const auto counters = [](const auto& part) { return part.counters; };
+  runtime.window.push({.time_ns = time_ns,
+                       .socket = socket.transform(counters),
+                       .poll = poll.transform(counters),
+                       .threads = sched.transform(counters),
+                       .losses = losses_});
+  runtime.history.push(tick_, {.time_ns = time_ns,
+                               .duration = socket ? socket->duration : metrics::FineHistogram{},
+                               .queue_ns = socket ? socket->counters.queue_ns.value_or(0) : 0,
+                               .idle_ns = poll ? poll->counters.ns : 0,
+                               .threads = poll ? poll->threads : 0});
+  runtime.requests = socket ? metrics::total(socket->duration) : 0;
+  auto waits = wait_sums(sample);
+  if (!waits) {
     return;
   }
   if (!runtime.waits) {
     runtime.waits = std::make_unique<WaitHistory>(window_);
   }
-  runtime.waits->push(std::move(*sums));
+  runtime.waits->push(std::move(*waits));
   runtime.bottleneck = bottleneck(*runtime.waits);
   if (runtime.bottleneck) {
     runtime.bottlenecks |= 1U << *runtime.bottleneck;
@@ -168,8 +170,6 @@ void Scraper::reconfigure(const config::Config& config) {
     }
     if (other_window) {
       runtime->window = metrics::Window(window_);
-      runtime->conditions = ConditionWatch(window_);
-      runtime->saturation = SaturationWatch(window_);
       if (runtime->waits) {
         runtime->waits->set_window(window_);
       }

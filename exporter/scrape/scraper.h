@@ -107,15 +107,23 @@ class Scraper final : public targets::TargetObserver {
     std::string id;
     metrics::History history;
     metrics::Window window;
-    ConditionWatch conditions;
-    SaturationWatch saturation;
     std::unique_ptr<WaitHistory> waits;         // from the first request on of which it is known what it waits for
     std::uint64_t requests = 0;                 // as of the last sample
     std::optional<request_part> bottleneck;     // the same
     std::uint32_t bottlenecks = 0;              // parts that were one, by bit
     std::vector<metrics::TargetSeries> series;  // by probe, then of kJudgements
     metrics::ProtoTarget proto;
-    explicit Runtime(std::chrono::nanoseconds length) : window(length), conditions(length), saturation(length) {}
+
+    explicit Runtime(std::chrono::nanoseconds length) : window(length) {}
+    [[nodiscard]] probes::Look look(bool in_detail) const {
+      return {target->ref.index, kernel_now_ns(), target->wanted.identity.path, in_detail};
+    }
+    /// What holds over the window.
+    [[nodiscard]] Conditions conditions() const {
+      const auto samples = window.samples();
+      return samples.empty() ? Conditions{}
+                             : scrape::conditions(samples.front(), samples.back(), window.gauges().few_samples);
+    }
   };
 
   /// Whether there is a target that shows: one that rests is only kept up to date, a new one waits for the kernel.
@@ -128,7 +136,9 @@ class Scraper final : public targets::TargetObserver {
   }
 
   void build_series(Runtime& runtime) const;
-  void follow_waits(Runtime& runtime, std::int64_t now_ns, const probes::Activity& activity) const;
+  [[nodiscard]] probes::TargetSample sample(const Runtime& runtime, bool in_detail) const;
+  /// Brings what is known of a target over time up to date.
+  void keep(Runtime& runtime, const probes::TargetSample& sample) const;
   using Rows = std::vector<std::pair<const Runtime*, metrics::Row>>;
   /// @param series of the runtimes, which belong to these families
   void write_families(PageText& page, std::span<const metrics::Family> families, std::size_t series, const Rows& rows,
@@ -145,12 +155,13 @@ class Scraper final : public targets::TargetObserver {
   Result<void> add_to_probes(std::uint32_t index);
   /// Brings what the kernel has kept from the programs up to date.
   void count_skipped();
-  [[nodiscard]] Losses total_losses() const;
+  [[nodiscard]] metrics::Losses total_losses() const;
   void maintain();
   [[nodiscard]] TargetSummary summarize(const Runtime& runtime) const;
   [[nodiscard]] TableRow row(const Runtime& runtime) const;
   [[nodiscard]] const Runtime* find(std::string_view id) const;
-  [[nodiscard]] std::optional<WhyView::Target> explain(const Runtime& runtime, const probes::Summary& counts) const;
+  [[nodiscard]] std::optional<WhyView::Target> explain(const Runtime& runtime,
+                                                       std::span<const probes::Dependency> dependencies) const;
   /// NaN if nothing can be said.
   static double saturation_of(const Runtime& runtime);
   static double sort_value(const Runtime& runtime, SortKey key);
@@ -182,7 +193,7 @@ class Scraper final : public targets::TargetObserver {
   std::string instance_;
   std::uint64_t tick_ = 0;  // of the last sample: seconds since the first one, and 1
   std::int64_t first_sample_ns_ = 0;
-  Losses losses_;                               // as of the last sample
+  metrics::Losses losses_;                      // as of the last sample
   std::vector<kernel::SkippedEvents> skipped_;  // by object, as objects() lists them
   std::vector<std::uint64_t> skipped_so_far_;   // the same, as of the last look
 };

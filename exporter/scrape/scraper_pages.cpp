@@ -49,10 +49,8 @@ void Scraper::write_probe(PageText& page, std::size_t number, metrics::Format fo
     for (const auto& runtime : runtimes_) {
       if (shows(runtime)) {
         rows.emplace_back(runtime.get(), metrics::Row{});
-        if (format != metrics::Format::prometheus_text) {
-          probe.exemplars(runtime->target->ref.index, kernel_now_ns(), rows.back().second);
-        }
-        probe.read(runtime->target->ref.index, kernel_now_ns(), runtime->window, rows.back().second);
+        probe.read(runtime->look(format != metrics::Format::prometheus_text), runtime->window.gauges(),
+                   rows.back().second);
       }
     }
     write_families(page, probe.families(), number, rows, format);
@@ -67,12 +65,12 @@ void Scraper::write_probe(PageText& page, std::size_t number, metrics::Format fo
 const std::array<Scraper::Judgement, 3> Scraper::kJudgements{{
     {saturation_families,
      [](const Runtime& runtime) -> std::optional<metrics::Row> {
-       const auto saturation = runtime.saturation.estimate();
-       if (!saturation) {
+       const auto estimate = saturation(runtime.window.samples());
+       if (!estimate) {
          return {};
        }
        metrics::Row row;
-       row.values = {metrics::Value::number(saturation->ratio), metrics::Value::number(saturation->error)};
+       row.values = {metrics::Value::number(estimate->ratio), metrics::Value::number(estimate->error)};
        return row;
      }},
     {bottleneck_families,
@@ -85,7 +83,7 @@ const std::array<Scraper::Judgement, 3> Scraper::kJudgements{{
     {condition_families,
      [](const Runtime& runtime) -> std::optional<metrics::Row> {
        metrics::Row row;
-       for (const std::optional<bool>& on : runtime.conditions.evaluate(runtime.window.few_samples())) {
+       for (const std::optional<bool>& on : runtime.conditions()) {
          row.values.push_back(on ? metrics::Value::count(*on ? 1 : 0) : metrics::Value::absent());
        }
        return row;

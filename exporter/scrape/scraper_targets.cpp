@@ -39,25 +39,8 @@ Result<void> Scraper::target_added(const targets::Target& target) {
       return added;
     }
   }
-  for (const auto& probe : probes_) {
-    probe->locate_target(target.ref.index, target.wanted.identity.path);
-  }
-  // All counters begin at 0 now: what happens until the first sample is in the window too.
-  metrics::WindowSample beginning;
-  beginning.time_ns = kernel_now_ns();
-  runtime->window.push(beginning);
-  probes::Activity nothing_yet;  // tells which parts can be seen
-  for (const auto& probe : probes_) {
-    probe->count(target.ref.index, beginning.time_ns, nothing_yet);
-  }
-  runtime->conditions.push(beginning.time_ns, nothing_yet.conditions, losses_);
-  runtime->saturation.push({.time_ns = beginning.time_ns,
-                            .queue_ns = nothing_yet.queue_ns,
-                            .running_ns = nothing_yet.running_ns,
-                            .cores = nothing_yet.cpu.cores});
-  metrics::HistorySample nothing;
-  nothing.time_ns = beginning.time_ns;
-  runtime->history.push(tick_, nothing);
+  // All counters begin at 0 now: what happens until the next sample is in the window, too.
+  keep(*runtime, sample(*runtime, false));
   runtimes_.at(target.ref.index) = std::move(runtime);
   return {};
 }

@@ -14,12 +14,13 @@
 namespace tacho::scrape {
 
 double Scraper::saturation_of(const Runtime& runtime) {
-  const auto estimate = runtime.saturation.estimate();
+  const auto estimate = saturation(runtime.window.samples());
   return estimate ? estimate->ratio : std::numeric_limits<double>::quiet_NaN();
 }
 
 TargetSummary Scraper::summarize(const Runtime& runtime) const {
   const targets::DesiredTarget& wanted = runtime.target->wanted;
+  const metrics::Gauges gauges = runtime.window.gauges();
   TargetSummary summary;
   summary.name = wanted.name;
   summary.labels = wanted.labels;
@@ -27,14 +28,14 @@ TargetSummary Scraper::summarize(const Runtime& runtime) const {
   summary.live = runtime.target->state == targets::Target::State::live;
   summary.cgroups = wanted.cgroups.size();
   summary.processes = wanted.processes.size();
-  summary.request_rate = runtime.conditions.request_rate();
-  summary.observed_rps = runtime.window.observed_rps();
-  summary.poll_mean = runtime.window.poll_mean();
+  summary.request_rate = gauges.request_rate;
+  summary.observed_rps = gauges.observed_rps;
+  summary.poll_mean = gauges.poll_mean;
   summary.saturation = saturation_of(runtime);
-  for (const auto& probe : probes_) {
-    probe->summarize(runtime.target->ref.index, summary.counts);
-  }
-  summary.conditions = holding(runtime.conditions.evaluate(runtime.window.few_samples()));
+  probes::TargetSample now = sample(runtime, true);
+  summary.sockets = std::move(now.socket).value_or(probes::SocketSample{});
+  summary.polls = now.poll.value_or(probes::PollSample{});
+  summary.conditions = holding(runtime.conditions());
   return summary;
 }
 
@@ -66,7 +67,7 @@ double Scraper::sort_value(const Runtime& runtime, SortKey key) {
     case SortKey::idle:
       return runtime.history.recent().idle_share;
     case SortKey::conditions:
-      return static_cast<double>(holding(runtime.conditions.evaluate(runtime.window.few_samples())).size());
+      return static_cast<double>(holding(runtime.conditions()).size());
   }
   return 0;
 }
@@ -156,17 +157,18 @@ SlowView Scraper::slowest(std::span<const std::string> ids) {
   return view;
 }
 
-std::optional<WhyView::Target> Scraper::explain(const Runtime& runtime, const probes::Summary& counts) const {
+std::optional<WhyView::Target> Scraper::explain(const Runtime& runtime,
+                                                std::span<const probes::Dependency> dependencies) const {
   auto diagnosis = runtime.waits ? diagnose(*runtime.waits) : std::nullopt;
   if (!diagnosis) {
     return {};
   }
   std::string_view peer;
   if (diagnosis->cause && diagnosis->cause->kind == Diagnosis::Cause::Kind::dependency) {
-    const auto found = std::ranges::find(counts.dependencies, diagnosis->cause->peer, &probes::Dependency::slot);
-    peer = found == counts.dependencies.end() ? std::string_view("other") : found->peer;
+    const auto found = std::ranges::find(dependencies, diagnosis->cause->peer, &probes::Dependency::slot);
+    peer = found == dependencies.end() ? std::string_view("other") : found->peer;
   }
-  std::vector<std::string_view> doubts = holding(runtime.conditions.evaluate(runtime.window.few_samples()));
+  std::vector<std::string_view> doubts = holding(runtime.conditions());
   std::erase_if(doubts,
                 [](std::string_view condition) { return !invalidates(condition, bottleneck_families().front().name); });
   const targets::DesiredTarget& wanted = runtime.target->wanted;
@@ -180,7 +182,7 @@ WhyView Scraper::why(std::span<const std::string> ids) {
   WhyView view{.time = {instance_, tick_}, .targets = {}};
   for (const std::string& id : ids.first(std::min(ids.size(), WhyView::kMostTargets))) {
     if (const Runtime* runtime = find(id)) {
-      if (auto target = explain(*runtime, summarize(*runtime).counts)) {
+      if (auto target = explain(*runtime, summarize(*runtime).sockets.dependencies)) {
         view.targets.push_back(std::move(*target));
       }
     }
@@ -198,11 +200,10 @@ std::optional<DetailView> Scraper::detail(std::string_view id, std::uint64_t sin
   view.time = {instance_, tick_};
   view.row = row(*runtime);
   view.recent_durations = runtime->history.recent_durations();
-  for (const auto direction : {metrics::Direction::send, metrics::Direction::receive}) {
-    view.variance.at(static_cast<std::size_t>(direction)) = runtime->window.variance(direction);
-    view.cv2.at(static_cast<std::size_t>(direction)) = runtime->window.cv2(direction);
-  }
-  if (const auto why = explain(*runtime, view.row.summary.counts)) {
+  const metrics::Gauges gauges = runtime->window.gauges();
+  view.variance = gauges.variance;
+  view.cv2 = gauges.cv2;
+  if (const auto why = explain(*runtime, view.row.summary.sockets.dependencies)) {
     view.why = why->explanation.sentence;
   }
   view.points = runtime->history.points(since);

@@ -9,8 +9,8 @@ std::string targets_json(std::span<const TargetSummary> targets, std::span<const
   using nlohmann::json;
   json list = json::array();
   for (const TargetSummary& target : targets) {
-    const double p50 = metrics::quantile(target.counts.duration, 0.5);
-    const double p99 = metrics::quantile(target.counts.duration, 0.99);
+    const double p50 = metrics::quantile(target.sockets.duration, 0.5);
+    const double p99 = metrics::quantile(target.sockets.duration, 0.99);
     json entry{{"target", target.name},
                {"state", target.live ? "live" : "ended"},
                {"labels", json::object()},
@@ -20,11 +20,11 @@ std::string targets_json(std::span<const TargetSummary> targets, std::span<const
                {"unit", target.identity.unit},
                {"cgroups", target.cgroups},
                {"processes", target.processes},
-               {"requests", target.counts.requests},
+               {"requests", metrics::total(target.sockets.duration)},
                {"requests_per_second", target.request_rate},
                {"sends_per_second", target.observed_rps},
-               {"in_flight", target.counts.in_flight},
-               {"connections", target.counts.server_connections},
+               {"in_flight", target.sockets.in_flight},
+               {"connections", target.sockets.server_connections},
                {"duration_p50_seconds", std::isnan(p50) ? json(nullptr) : json(p50)},
                {"duration_p99_seconds", std::isnan(p99) ? json(nullptr) : json(p99)},
                {"poll_mean_seconds", target.poll_mean},

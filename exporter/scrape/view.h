@@ -25,11 +25,12 @@ struct TargetSummary {
   bool live = true;
   std::size_t cgroups = 0;
   std::size_t processes = 0;
-  double request_rate = 0;  ///< per second
-  double observed_rps = 0;  ///< sends per second
-  double poll_mean = 0;     ///< seconds
-  double saturation = 0;    ///< 0 … 1, over the window; NaN: nothing can be said
-  probes::Summary counts;
+  double request_rate = 0;                   ///< per second
+  double observed_rps = 0;                   ///< sends per second
+  double poll_mean = 0;                      ///< seconds
+  double saturation = 0;                     ///< 0 … 1, over the window; NaN: nothing can be said
+  probes::SocketSample sockets;              ///< nothing where the probe is off
+  probes::PollSample polls;                  ///< the same
   std::vector<std::string_view> conditions;  ///< that hold
 };
 

@@ -40,21 +40,33 @@ MeanParts means(const Anatomy::Parts& older, const Anatomy::Parts& newer) {
 
 }  // namespace
 
-std::optional<WaitSums> wait_sums(std::int64_t time_ns, const probes::Activity& activity) {
-  const std::uint64_t requests = metrics::total(activity.duration);
-  if (!activity.anatomy || requests == 0) {
+std::optional<WaitSums> wait_sums(const probes::TargetSample& sample) {
+  if (!sample.socket || !sample.socket->anatomy) {
     return {};
   }
-  return WaitSums{.time_ns = time_ns,
-                  .requests = requests,
-                  .all = activity.anatomy->all,
-                  .slow = activity.anatomy->slow,
-                  .slow_ns = activity.anatomy->slow_ns,
-                  .running_ns = activity.running_ns.value_or(0),
-                  .runnable_ns = activity.runnable_ns,
-                  .throttled_ns = activity.cpu.throttled_ns,
-                  .cores = activity.cpu.cores,
-                  .calls = activity.calls};
+  const probes::SocketSample& socket = *sample.socket;
+  WaitSums sums;
+  sums.time_ns = sample.time_ns;
+  sums.requests = metrics::total(socket.duration);
+  sums.all = socket.anatomy->all;
+  sums.slow = socket.anatomy->slow;
+  sums.slow_ns = socket.anatomy->slow_ns;
+  if (sums.requests == 0) {
+    return {};
+  }
+  if (sample.sched) {
+    sums.running_ns = sample.sched->counters.running_ns.value_or(0);
+    sums.runnable_ns = sample.sched->runnable_ns;
+    sums.throttled_ns = sample.sched->throttled_ns;
+    sums.cores = sample.sched->counters.cores;
+  }
+  for (const probes::Dependency& peer : socket.dependencies) {
+    if (const std::uint64_t calls = metrics::total(peer.duration); calls > 0) {
+      sums.calls.push_back(
+          {.slot = peer.slot, .calls = calls, .ns = peer.duration.sum_ns, .in_line_ns = peer.in_line_ns});
+    }
+  }
+  return sums;
 }
 
 request_part largest_part(const std::array<double, TACHO_PARTS>& parts, request_part first) {
@@ -74,10 +86,10 @@ Waits between(const WaitSums& older, const WaitSums& newer) {
   waits.running = seconds(metrics::gain(older.running_ns, newer.running_ns)) / waits.seconds;
   waits.runnable = seconds(metrics::gain(older.runnable_ns, newer.runnable_ns)) / waits.seconds;
   waits.throttled = seconds(metrics::gain(older.throttled_ns, newer.throttled_ns)) / waits.seconds;
-  for (const probes::CallSums& peer : newer.calls) {
-    const auto found = std::ranges::lower_bound(older.calls, peer.slot, {}, &probes::CallSums::slot);
+  for (const CallSums& peer : newer.calls) {
+    const auto found = std::ranges::lower_bound(older.calls, peer.slot, {}, &CallSums::slot);
     const bool is_known = found != older.calls.end() && found->slot == peer.slot;
-    const probes::CallSums known = is_known ? *found : probes::CallSums{};
+    const CallSums known = is_known ? *found : CallSums{};
     if (const std::uint64_t calls = metrics::gain(known.calls, peer.calls); calls > 0) {
       waits.calls.push_back({.slot = peer.slot,
                              .calls = static_cast<double>(calls) / waits.requests,

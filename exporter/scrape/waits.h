@@ -8,28 +8,36 @@
 #include <optional>
 #include <vector>
 
-#include "probes/probe.h"
+#include "probes/sample.h"
 
 // What the requests of a target waited for: now, and before.
 
 namespace tacho::scrape {
 
+/// Calls to one peer so far.
+struct CallSums {
+  std::uint32_t slot = 0;  ///< the peer's, among the target's
+  std::uint64_t calls = 0;
+  std::uint64_t ns = 0;          ///< last send to first byte back
+  std::uint64_t in_line_ns = 0;  ///< of calls by threads that had a request to answer
+};
+
 /// The counters behind it, cumulative, at one time.
 struct WaitSums {
   std::int64_t time_ns = 0;  ///< of any monotonic clock
   std::uint64_t requests = 0;
-  probes::Anatomy::Parts all;           ///< of requests whose mode is known
-  probes::Anatomy::Parts slow;          ///< of these, the slow ones
-  std::uint64_t slow_ns = 0;            ///< above which duration one is slow, now; 0: not known
-  std::uint64_t running_ns = 0;         ///< time of the target's threads on CPUs
-  std::uint64_t runnable_ns = 0;        ///< … waiting for one
-  std::uint64_t throttled_ns = 0;       ///< … that a quota kept from their CPUs, summed over these
-  double cores = 0;                     ///< CPUs that the target may use; not cumulative; 0: not known
-  std::vector<probes::CallSums> calls;  ///< by slot, rising
+  probes::Anatomy::Parts all;      ///< of requests whose mode is known
+  probes::Anatomy::Parts slow;     ///< of these, the slow ones
+  std::uint64_t slow_ns = 0;       ///< above which duration one is slow, now; 0: not known
+  std::uint64_t running_ns = 0;    ///< time of the target's threads on CPUs
+  std::uint64_t runnable_ns = 0;   ///< … waiting for one
+  std::uint64_t throttled_ns = 0;  ///< … that a quota kept from their CPUs, summed over these
+  double cores = 0;                ///< CPUs that the target may use; not cumulative; 0: not known
+  std::vector<CallSums> calls;     ///< by slot, rising
 };
 
 /// The sums that a sample has of requests; nothing where it is not known what they wait for.
-std::optional<WaitSums> wait_sums(std::int64_t time_ns, const probes::Activity& activity);
+std::optional<WaitSums> wait_sums(const probes::TargetSample& sample);
 
 /// Mean seconds by part, and of how many requests.
 struct MeanParts {

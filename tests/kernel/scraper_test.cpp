@@ -51,14 +51,12 @@ class FakeProbe final : public tacho::probes::Probe {
   void remove_target(std::uint32_t index) override { std::erase(targets, index); }
   Result<void> flush() override { return {}; }
   Result<void> adopt() override { return {}; }
-  void sample(std::uint32_t, std::int64_t, metrics::WindowSample&) override {}
-  void count(std::uint32_t, std::int64_t, tacho::probes::Activity&) override {}
-  void summarize(std::uint32_t, tacho::probes::Summary&) override {}
-  void read(std::uint32_t index, std::int64_t, const metrics::Window&, metrics::Row& row) override {
-    if (throws && index == 2) {
+  void sample(const tacho::probes::Look&, tacho::probes::TargetSample&) override {}
+  void read(const tacho::probes::Look& look, const metrics::Gauges&, metrics::Row& row) override {
+    if (throws && look.index == 2) {
       throw std::runtime_error("no way");
     }
-    row.values.push_back(metrics::Value::count(index));
+    row.values.push_back(metrics::Value::count(look.index));
   }
 
  private:

@@ -72,7 +72,7 @@ void sockets(std::string_view bytes) {
     probes::add_shard(snapshot, shard);
   }
   metrics::Row row;
-  probes::decode(snapshot, {}, metrics::Window(std::chrono::seconds(10)), row);
+  probes::decode(snapshot, {}, metrics::Gauges{}, row);
   write(probes::socket_families(), row);
 }
 
@@ -82,7 +82,7 @@ void polls(std::string_view bytes) {
     probes::add_shard(snapshot, shard);
   }
   metrics::Row row;
-  probes::decode(snapshot, snapshot.times.total_ns(1'000'000'000), metrics::Window(std::chrono::seconds(10)), row);
+  probes::decode(snapshot, snapshot.times.total_ns(1'000'000'000), metrics::Gauges{}, row);
   write(probes::poll_families(), row);
 }
 

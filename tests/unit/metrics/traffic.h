@@ -55,11 +55,12 @@ struct Traffic {
   [[nodiscard]] WindowSample counters_at(std::int64_t now) const {
     WindowSample sample;
     sample.time_ns = now;
-    sample.direction = {moments_at(sends, now), moments_at(receives, now)};
+    sample.socket.emplace().direction = {moments_at(sends, now), moments_at(receives, now)};
+    PollCounters& polls = sample.poll.emplace();
     for (const auto& [begin, end] : waits) {
       if (begin <= now) {
-        ++sample.poll_calls;
-        sample.poll_ns += static_cast<std::uint64_t>(std::min(end, now) - begin);
+        ++polls.started;
+        polls.ns += static_cast<std::uint64_t>(std::min(end, now) - begin);
       }
     }
     return sample;

@@ -15,6 +15,9 @@ using namespace std::chrono_literals;
 using test::kSecond;
 using test::Traffic;
 
+constexpr auto kSend = static_cast<std::size_t>(Direction::send);
+constexpr auto kReceive = static_cast<std::size_t>(Direction::receive);
+
 double mean(const std::vector<double>& x) {
   return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
 }
@@ -34,14 +37,13 @@ void sample_every_second(Window& window, const Traffic& traffic, std::int64_t fr
 TEST_CASE("no sample, one sample, nothing sent: all zero") {
   Window window(10s);
   const auto all_zero = [&] {
-    return window.observed_rps() == 0 && window.variance(Direction::send) == 0 && window.cv2(Direction::receive) == 0 &&
-           window.poll_mean() == 0 && window.few_samples();
+    return window.gauges().observed_rps == 0 && window.gauges().variance[kSend] == 0 &&
+           window.gauges().cv2[kReceive] == 0 && window.gauges().poll_mean == 0 && window.gauges().few_samples;
   };
   CHECK(all_zero());
   WindowSample sample;
-  sample.direction[0] = {5000, 5000, 4999, 0, 4'999'000'000, 0, 5'000'000'000'000'000};
-  sample.poll_calls = 7;
-  sample.poll_ns = 12345;
+  sample.socket.emplace().direction[0] = {5000, 5000, 4999, 0, 4'999'000'000, 0, 5'000'000'000'000'000};
+  sample.poll = {.completed = 0, .nonblocking = 0, .started = 7, .ns = 12345};
   window.push(sample);
   CHECK(all_zero());
   sample.time_ns = kSecond;
@@ -67,15 +69,15 @@ TEST_CASE("rate, variance and cv2 of a busy Poisson server over the window") {
     if (sent.size() < 2048 || received.empty()) {
       continue;
     }
-    CHECK(window.observed_rps() == Approx(test::naive_rps(traffic.sends, from, now)).epsilon(1e-12));
-    CHECK(window.variance(Direction::send) == Approx(variance(sent)).epsilon(1e-9));
-    CHECK(window.cv2(Direction::send) == Approx(variance(sent) / mean(sent) / mean(sent)).epsilon(1e-9));
-    CHECK(window.variance(Direction::receive) == Approx(variance(received)).epsilon(1e-9));
-    CHECK(window.cv2(Direction::receive) == Approx(variance(received) / mean(received) / mean(received)).epsilon(1e-9));
-    CHECK_FALSE(window.few_samples());
+    CHECK(window.gauges().observed_rps == Approx(test::naive_rps(traffic.sends, from, now)).epsilon(1e-12));
+    CHECK(window.gauges().variance[kSend] == Approx(variance(sent)).epsilon(1e-9));
+    CHECK(window.gauges().cv2[kSend] == Approx(variance(sent) / mean(sent) / mean(sent)).epsilon(1e-9));
+    CHECK(window.gauges().variance[kReceive] == Approx(variance(received)).epsilon(1e-9));
+    CHECK(window.gauges().cv2[kReceive] == Approx(variance(received) / mean(received) / mean(received)).epsilon(1e-9));
+    CHECK_FALSE(window.gauges().few_samples);
   }
-  CHECK(window.observed_rps() == Approx(700).epsilon(0.05));
-  CHECK(window.cv2(Direction::send) == Approx(1).epsilon(0.1));
+  CHECK(window.gauges().observed_rps == Approx(700).epsilon(0.05));
+  CHECK(window.gauges().cv2[kSend] == Approx(1).epsilon(0.1));
 }
 
 TEST_CASE("a slow server: the last 2048 sends, whichever is longer") {
@@ -96,12 +98,12 @@ TEST_CASE("a slow server: the last 2048 sends, whichever is longer") {
     const std::int64_t earliest = std::max<std::int64_t>(latest - (now - latest) / 8 - 2 * kSecond, 0);
     bool found = false;
     for (std::int64_t from = earliest / kSecond * kSecond; from <= latest && !found; from += kSecond) {
-      found = window.observed_rps() == Approx(test::naive_rps(traffic.sends, from, now)).epsilon(1e-12);
+      found = window.gauges().observed_rps == Approx(test::naive_rps(traffic.sends, from, now)).epsilon(1e-12);
     }
     const bool sending = !test::intervals(traffic.sends, now - 10 * kSecond, now).empty();
     REQUIRE(found == sending);
-    REQUIRE(window.few_samples() == (sent <= 2048 || window.observed_rps() == 0 ||
-                                     test::intervals(traffic.sends, now - 10 * kSecond, now).size() < 100));
+    REQUIRE(window.gauges().few_samples == (sent <= 2048 || window.gauges().observed_rps == 0 ||
+                                            test::intervals(traffic.sends, now - 10 * kSecond, now).size() < 100));
   }
 }
 
@@ -112,10 +114,10 @@ TEST_CASE("few samples in the window, though the rate stands on enough") {
   traffic.send_poisson(random, 20 * kSecond, 40 * kSecond, 5);
   Window window(10s);
   sample_every_second(window, traffic, 0, 20 * kSecond);
-  CHECK_FALSE(window.few_samples());
+  CHECK_FALSE(window.gauges().few_samples);
   sample_every_second(window, traffic, 21 * kSecond, 39 * kSecond);
-  CHECK(window.few_samples());
-  CHECK(window.observed_rps() > 5);
+  CHECK(window.gauges().few_samples);
+  CHECK(window.gauges().observed_rps > 5);
 }
 
 TEST_CASE("idle gaps count for the rate, not for the variance; silence in the window is 0") {
@@ -127,14 +129,14 @@ TEST_CASE("idle gaps count for the rate, not for the variance; silence in the wi
   }
   Window window(10s);
   sample_every_second(window, traffic, 0, 31 * kSecond);
-  CHECK(window.observed_rps() == Approx(99 / 30.049).epsilon(1e-12));
-  CHECK(window.variance(Direction::send) == 0);
-  CHECK(window.cv2(Direction::send) == 0);
-  CHECK(window.few_samples());
+  CHECK(window.gauges().observed_rps == Approx(99 / 30.049).epsilon(1e-12));
+  CHECK(window.gauges().variance[kSend] == 0);
+  CHECK(window.gauges().cv2[kSend] == 0);
+  CHECK(window.gauges().few_samples);
   sample_every_second(window, traffic, 32 * kSecond, 45 * kSecond);
-  CHECK(window.observed_rps() == 0);
+  CHECK(window.gauges().observed_rps == 0);
   sample_every_second(window, traffic, 46 * kSecond, 61 * kSecond);
-  CHECK(window.observed_rps() == Approx(149 / 60.049).epsilon(1e-12));
+  CHECK(window.gauges().observed_rps == Approx(149 / 60.049).epsilon(1e-12));
 }
 
 TEST_CASE("the sampler's jitter does not make the window one sample longer") {
@@ -146,7 +148,7 @@ TEST_CASE("the sampler's jitter does not make the window one sample longer") {
   Window window(10s);
   for (std::int64_t i = 0; i < 30; ++i) {
     window.push(traffic.counters_at(i * kSecond + static_cast<std::int64_t>(random() % 20'000'000)));
-    CHECK(window.memory() <= 12 * sizeof(WindowSample) + SendHistory::kCapacity * sizeof(SendPoint));
+    CHECK(window.memory() <= 16 * sizeof(WindowSample) + SendHistory::kCapacity * sizeof(SendPoint));
   }
 }
 
@@ -158,54 +160,54 @@ TEST_CASE("poll mean: completed calls and waits in progress") {
       traffic.waits.emplace_back(t, t + 4'000'000);
     }
     sample_every_second(window, traffic, 0, 15 * kSecond);
-    CHECK(window.poll_mean() == Approx(0.004).epsilon(0.01));
+    CHECK(window.gauges().poll_mean == Approx(0.004).epsilon(0.01));
   }
   SECTION("one waiter throughout: the window's length") {
     traffic.waits.emplace_back(0, 1000 * kSecond);
     sample_every_second(window, traffic, 0, 3 * kSecond);
-    CHECK(window.poll_mean() == Approx(3));
+    CHECK(window.gauges().poll_mean == Approx(3));
     sample_every_second(window, traffic, 4 * kSecond, 50 * kSecond);
-    CHECK(window.poll_mean() == Approx(10));
+    CHECK(window.gauges().poll_mean == Approx(10));
   }
   SECTION("eight waiters throughout, whether or not one more call starts") {
     for (int i = 0; i < 8; ++i) {
       traffic.waits.emplace_back(0, 1000 * kSecond);
     }
     sample_every_second(window, traffic, 0, 20 * kSecond);
-    CHECK(window.poll_mean() == Approx(10));
+    CHECK(window.gauges().poll_mean == Approx(10));
     traffic.waits.emplace_back(21 * kSecond, 21 * kSecond);
     sample_every_second(window, traffic, 21 * kSecond, 25 * kSecond);
-    CHECK(window.poll_mean() == Approx(10));
+    CHECK(window.gauges().poll_mean == Approx(10));
   }
   SECTION("one waits throughout, one ends half-way") {
     traffic.waits = {{0, 1000 * kSecond}, {0, 15 * kSecond}};
     sample_every_second(window, traffic, 0, 20 * kSecond);
-    CHECK(window.poll_mean() == Approx(7.5));
+    CHECK(window.gauges().poll_mean == Approx(7.5));
   }
   SECTION("a wait that ended early in the window") {
     traffic.waits = {{0, 12 * kSecond}};
     sample_every_second(window, traffic, 0, 20 * kSecond);
-    CHECK(window.poll_mean() == Approx(2));
+    CHECK(window.gauges().poll_mean == Approx(2));
     sample_every_second(window, traffic, 21 * kSecond, 40 * kSecond);
-    CHECK(window.poll_mean() == 0);
+    CHECK(window.gauges().poll_mean == 0);
   }
   SECTION("the elapsed part read a little late") {
     WindowSample sample;
-    sample.poll_calls = 1;
+    sample.poll = {.completed = 0, .nonblocking = 0, .started = 1, .ns = 0};
     window.push(sample);
     sample.time_ns = 10 * kSecond;
-    sample.poll_ns = 10'000'500'000;
+    sample.poll->ns = 10'000'500'000;
     window.push(sample);
-    CHECK(window.poll_mean() == Approx(10.0005));
+    CHECK(window.gauges().poll_mean == Approx(10.0005));
   }
   SECTION("counters that were estimated too high fall a little") {
     WindowSample sample;
-    sample.poll_calls = 3;
-    sample.poll_ns = 1000;
+    sample.poll = {.completed = 0, .nonblocking = 0, .started = 3, .ns = 1000};
     window.push(sample);
-    sample = {kSecond, {}, 2, 900};
+    sample.time_ns = kSecond;
+    sample.poll = {.completed = 0, .nonblocking = 0, .started = 2, .ns = 900};
     window.push(sample);
-    CHECK(window.poll_mean() == 0);
+    CHECK(window.gauges().poll_mean == 0);
   }
 }
 
@@ -215,26 +217,27 @@ TEST_CASE("a reset or time going backwards starts anew") {
   traffic.send_poisson(random, 0, 40 * kSecond, 1000);
   Window window(10s);
   sample_every_second(window, traffic, 0, 20 * kSecond);
-  REQUIRE(window.observed_rps() == Approx(1000).epsilon(0.05));
+  REQUIRE(window.gauges().observed_rps == Approx(1000).epsilon(0.05));
   SECTION("counters") {
-    window.push({21 * kSecond, {}, 0, 0});
-    CHECK(window.observed_rps() == 0);
+    window.push(Traffic{}.counters_at(21 * kSecond));
+    CHECK(window.gauges().observed_rps == 0);
     Traffic fresh;
     fresh.send_poisson(random, 21 * kSecond, 30 * kSecond, 100);
     sample_every_second(window, fresh, 22 * kSecond, 29 * kSecond);
-    CHECK(window.observed_rps() == Approx(test::naive_rps(fresh.sends, 21 * kSecond, 29 * kSecond)).epsilon(1e-12));
+    CHECK(window.gauges().observed_rps ==
+          Approx(test::naive_rps(fresh.sends, 21 * kSecond, 29 * kSecond)).epsilon(1e-12));
   }
   SECTION("any one of the counters that only grow") {
     const auto less = [&](auto counter) {
       Window other(10s);
       sample_every_second(other, traffic, 0, 20 * kSecond);
       WindowSample sample = traffic.counters_at(21 * kSecond);
-      counter(sample.direction[1]) = 5;
+      counter(sample.socket->direction[1]) = 5;
       other.push(sample);
       sample.time_ns += kSecond;
-      counter(sample.direction[1]) = 4;
+      counter(sample.socket->direction[1]) = 4;
       other.push(sample);
-      return other.observed_rps() == 0 && other.few_samples();
+      return other.gauges().observed_rps == 0 && other.gauges().few_samples;
     };
     CHECK(less([](Moments& m) -> auto& { return m.operations; }));
     CHECK(less([](Moments& m) -> auto& { return m.intervals; }));
@@ -248,29 +251,32 @@ TEST_CASE("a reset or time going backwards starts anew") {
     WindowSample sample = traffic.counters_at(21 * kSecond);
     sample.time_ns = 19 * kSecond;
     window.push(sample);
-    CHECK(window.observed_rps() == 0);
-    CHECK(window.memory() < 5 * sizeof(WindowSample) + SendHistory::kCapacity * sizeof(SendPoint));
+    CHECK(window.gauges().observed_rps == 0);
+    CHECK(window.samples().size() == 1);
+    CHECK(window.memory() <= 16 * sizeof(WindowSample) + SendHistory::kCapacity * sizeof(SendPoint));
   }
   SECTION("time and counters") {
     window.push(traffic.counters_at(10 * kSecond));
-    CHECK(window.observed_rps() == 0);
+    CHECK(window.gauges().observed_rps == 0);
     sample_every_second(window, traffic, 11 * kSecond, 15 * kSecond);
-    CHECK(window.observed_rps() == Approx(test::naive_rps(traffic.sends, 10 * kSecond, 15 * kSecond)).epsilon(1e-12));
+    CHECK(window.gauges().observed_rps ==
+          Approx(test::naive_rps(traffic.sends, 10 * kSecond, 15 * kSecond)).epsilon(1e-12));
   }
   SECTION("the same time again") {
     window.push(traffic.counters_at(20 * kSecond));
-    CHECK(window.observed_rps() == Approx(test::naive_rps(traffic.sends, 10 * kSecond, 20 * kSecond)).epsilon(1e-12));
+    CHECK(window.gauges().observed_rps ==
+          Approx(test::naive_rps(traffic.sends, 10 * kSecond, 20 * kSecond)).epsilon(1e-12));
   }
   SECTION("suspended for eight hours") {
     WindowSample later = traffic.counters_at(20 * kSecond);
     later.time_ns += 28800 * kSecond;
-    ++later.direction[0].operations;
-    ++later.direction[0].idle_gaps;
-    later.direction[0].idle_gap_ns += static_cast<std::uint64_t>(28800 * kSecond);
+    ++later.socket->direction[0].operations;
+    ++later.socket->direction[0].idle_gaps;
+    later.socket->direction[0].idle_gap_ns += static_cast<std::uint64_t>(28800 * kSecond);
     window.push(later);
-    CHECK(window.observed_rps() == Approx(1 / (28800.0)));
-    CHECK(window.variance(Direction::send) == 0);
-    CHECK(window.few_samples());
+    CHECK(window.gauges().observed_rps == Approx(1 / (28800.0)));
+    CHECK(window.gauges().variance[kSend] == 0);
+    CHECK(window.gauges().few_samples);
   }
 }
 
@@ -279,14 +285,15 @@ TEST_CASE("a long window sampled often stays small and close to its length") {
   for (std::int64_t t = 0; t < 2000; ++t) {
     WindowSample sample;
     sample.time_ns = t * kSecond;
-    sample.direction[0].operations = static_cast<std::uint64_t>(t * t);
-    sample.direction[0].intervals = static_cast<std::uint64_t>(t * t);
-    sample.direction[0].interval_ns = t * kSecond;
+    Moments& sends = sample.socket.emplace().direction[0];
+    sends.operations = static_cast<std::uint64_t>(t * t);
+    sends.intervals = static_cast<std::uint64_t>(t * t);
+    sends.interval_ns = t * kSecond;
     window.push(sample);
-    REQUIRE(window.memory() <= 12'288);
+    REQUIRE(window.memory() <= 27 * 1024);
     if (t > 400) {
       // Between t - w and t there were t² − (t−w)² intervals in w seconds: 2t − w a second.
-      const double width = 2 * static_cast<double>(t) - window.observed_rps();
+      const double width = 2 * static_cast<double>(t) - window.gauges().observed_rps;
       REQUIRE(width == Approx(300).margin(300.0 / 48));
     }
   }
@@ -299,17 +306,19 @@ TEST_CASE("any samples give finite results that are not negative") {
   for (int round = 0; round < 300; ++round) {
     Window window(std::chrono::nanoseconds(static_cast<std::int64_t>(any() >> 1)));
     WindowSample sample;
+    PollCounters& polls = sample.poll.emplace();
+    auto& directions = sample.socket.emplace().direction;
     for (int i = 0; i < 100; ++i) {
       sample.time_ns += static_cast<std::int64_t>(any() >> 8) - (random() % 9 == 0 ? kSecond : 0);
-      for (Moments& moments : sample.direction) {
+      for (Moments& moments : directions) {
         moments += {any(), any(), any() >> 20, any() >> 20, static_cast<std::int64_t>(any()) >> 8, any() >> 20, any()};
       }
-      sample.poll_calls = random() % 5 == 0 ? any() : sample.poll_calls + any() % 100;
-      sample.poll_ns = random() % 5 == 0 ? any() : sample.poll_ns + any() % 1000;
+      polls.started = random() % 5 == 0 ? any() : polls.started + any() % 100;
+      polls.ns = random() % 5 == 0 ? any() : polls.ns + any() % 1000;
       window.push(sample);
       for (const double x :
-           {window.observed_rps(), window.poll_mean(), window.variance(Direction::send),
-            window.variance(Direction::receive), window.cv2(Direction::send), window.cv2(Direction::receive)}) {
+           {window.gauges().observed_rps, window.gauges().poll_mean, window.gauges().variance[kSend],
+            window.gauges().variance[kReceive], window.gauges().cv2[kSend], window.gauges().cv2[kReceive]}) {
         wrong += std::isfinite(x) && x >= 0 ? 0U : 1U;
       }
       if (sample.time_ns > (std::int64_t{1} << 61)) {

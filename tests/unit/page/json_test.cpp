@@ -68,7 +68,7 @@ TEST_CASE("hostile names come back as they were, what is no UTF-8 is replaced") 
 TEST_CASE("of many peers the table names the three that are called most") {
   scrape::TableRow row = row_of("web");
   for (int i = 0; i < 5; ++i) {
-    row.summary.counts.dependencies.push_back(
+    row.summary.sockets.dependencies.push_back(
         peer("10.0.0." + std::to_string(i) + ":1", static_cast<std::uint64_t>(i)));
   }
   const auto shown = table(row).at("rows").at(0);

@@ -28,11 +28,10 @@ PollSnapshot sum_of(const std::vector<poll_shard>& shards) {
   return snapshot;
 }
 
-std::map<std::string, std::string> page(const std::vector<poll_shard>& shards,
-                                        const metrics::Window& window = metrics::Window(10s)) {
+std::map<std::string, std::string> page(const std::vector<poll_shard>& shards, const metrics::Gauges& gauges = {}) {
   const PollSnapshot snapshot = sum_of(shards);
   metrics::Row row;
-  decode(snapshot, snapshot.times.total_ns(kNow), window, row);
+  decode(snapshot, snapshot.times.total_ns(kNow), gauges, row);
   check_shape(poll_families(), row);
   return lines(poll_families(), row);
 }
@@ -126,14 +125,27 @@ TEST_CASE("threads are the sum over shards, and never negative") {
   CHECK(page({there}).at("tacho_threads") == "0");
 }
 
-TEST_CASE("the mean is that of the window") {
-  metrics::Window window(10s);
-  metrics::WindowSample sample;
-  for (std::int64_t second = 0; second <= 10; ++second) {
-    sample.time_ns = second * 1'000'000'000;
-    sample.poll_calls = static_cast<std::uint64_t>(second) * 1'000;
-    sample.poll_ns = static_cast<std::uint64_t>(second) * 250'000'000;
-    window.push(sample);
-  }
-  CHECK(std::stod(page({poll_shard{}}, window).at("tacho_poll_duration_mean_seconds")) == Approx(250e-6));
+TEST_CASE("the mean is that of the gauges") {
+  CHECK(page({poll_shard{}}, {.poll_mean = 250e-6}).at("tacho_poll_duration_mean_seconds") == "0.00025");
+}
+
+TEST_CASE("a sample has all calls, those that did not wait, and those under way") {
+  poll_shard here{};
+  begin_wait(here, 2us);
+  end_wait(here, TACHO_POLL_READY, 2us);
+  begin_wait(here, 1us);
+  end_wait(here, TACHO_POLL_NONBLOCKING, 1us);
+  begin_wait(here, 5us);
+  here.threads = 1;
+  poll_shard there{};
+  begin_wait(here, 3us);  // and went on to the other CPU
+  end_wait(there, TACHO_POLL_TIMEOUT, 3us);
+  there.threads = 2;
+  const PollSample sample = sample_of(sum_of({here, there}), 77);
+  CHECK(sample.counters.completed == 3);
+  CHECK(sample.counters.nonblocking == 1);
+  CHECK(sample.counters.started == 4);
+  CHECK(sample.waiters == 1);
+  CHECK(sample.counters.ns == 77);
+  CHECK(sample.threads == 3);
 }

@@ -35,14 +35,8 @@ std::string contents(const std::filesystem::path& path) {
 
 /// What each probe's decode makes of nothing: the row of a target that has just been added.
 const std::map<std::string_view, void (*)(metrics::Row&)> kEmptyRows{
-    {"socket",
-     [](metrics::Row& row) {
-       probes::decode(probes::SocketSnapshot{}, {}, metrics::Window(std::chrono::seconds(10)), row);
-     }},
-    {"poll",
-     [](metrics::Row& row) {
-       probes::decode(probes::PollSnapshot{}, 0, metrics::Window(std::chrono::seconds(10)), row);
-     }},
+    {"socket", [](metrics::Row& row) { probes::decode(probes::SocketSnapshot{}, {}, metrics::Gauges{}, row); }},
+    {"poll", [](metrics::Row& row) { probes::decode(probes::PollSnapshot{}, 0, metrics::Gauges{}, row); }},
     {"sched", [](metrics::Row& row) { probes::decode({}, probes::SchedTotals{}, probes::CpuAllowance{}, row); }},
 };
 

@@ -23,14 +23,14 @@ namespace {
 
 /// The page of a target whose shards are these.
 std::map<std::string, std::string> page(const std::vector<socket_shard>& shards,
-                                        const std::vector<DependencySnapshot>& dependencies = {},
-                                        const metrics::Window& window = metrics::Window(10s)) {
+                                        const std::vector<Dependency>& dependencies = {},
+                                        const metrics::Gauges& gauges = {}) {
   SocketSnapshot snapshot;
   for (const socket_shard& shard : shards) {
     add_shard(snapshot, shard);
   }
   metrics::Row row;
-  decode(snapshot, dependencies, window, row);
+  decode(snapshot, dependencies, gauges, row);
   check_shape(socket_families(), row);
   return lines(socket_families(), row);
 }
@@ -168,30 +168,64 @@ TEST_CASE("handshakes have a counter of their own") {
   CHECK(seen.at("tacho_requests_total") == "0");
 }
 
-TEST_CASE("the gauges are those of the window") {
-  metrics::Window window(10s);
-  metrics::WindowSample sample;
-  for (std::int64_t second = 0; second <= 10; ++second) {
-    sample.time_ns = second * 1'000'000'000;
-    window.push(sample);
-    for (auto& moments : sample.direction) {  // 1000 operations, one a millisecond
-      moments.operations += 1'000;
-      moments.intervals += 1'000;
-      moments.interval_ns += 1'000'000'000;
-      moments.square_ns2 += metrics::Uint128{1'000} * 1'000'000 * 1'000'000;
-    }
-  }
-  const auto seen = page({socket_shard{}}, {}, window);
-  CHECK(std::stod(seen.at("tacho_observed_rps")) == Approx(1'000));
-  CHECK(seen.at("tacho_inter_syscall_variance_seconds_squared{direction=\"send\"}") == "0");
-  CHECK(seen.at("tacho_inter_syscall_cv2{direction=\"receive\"}") == "0");
+TEST_CASE("gauges stand under their names") {
+  const metrics::Gauges gauges{.observed_rps = 1'000, .variance = {2, 3}, .cv2 = {4, 5}};
+  const auto seen = page({socket_shard{}}, {}, gauges);
+  CHECK(seen.at("tacho_observed_rps") == "1000");
+  CHECK(seen.at("tacho_inter_syscall_variance_seconds_squared{direction=\"send\"}") == "2");
+  CHECK(seen.at("tacho_inter_syscall_variance_seconds_squared{direction=\"receive\"}") == "3");
+  CHECK(seen.at("tacho_inter_syscall_cv2{direction=\"send\"}") == "4");
+  CHECK(seen.at("tacho_inter_syscall_cv2{direction=\"receive\"}") == "5");
+}
+
+TEST_CASE("a sample says what is exported, and what conditions are made of") {
+  socket_shard here{};
+  here.opened = 9;
+  observe(here.duration, 1'000'000, 4);
+  here.queue.sum_ns = 50;
+  here.unanswered = 1;
+  here.connections_opened[0] = 5;
+  here.overlapped_turns = 2;
+  here.oneway = 3;
+  here.sampled_calls = 6;
+  here.repeated_calls = 5;
+  socket_shard there{};  // what began here and ended there
+  there.dismissed = 2;
+  there.connections_closed[0] = 4;
+  there.queue.sum_ns = 7;
+  there.sampled_turns = 8;
+  there.repeated_turns = 7;
+  there.calls_overlapped = 1;
+  there.moments[1].operations = 11;
+  SocketSample sample;
+  add_shard(sample, there);
+  add_shard(sample, here);
+  Dependency database{.slot = 1, .peer = {}, .duration = {}};
+  database.duration.slots[3] = 12;
+  complete(sample, {database});
+  CHECK(sample.in_flight == 2);
+  CHECK(sample.server_connections == 1);
+  CHECK(sample.dependencies.size() == 1);
+  CHECK(sample.counters.queue_ns == 57);
+  CHECK(sample.counters.direction[1].operations == 11);
+  REQUIRE(sample.counters.turns);
+  const auto& turns = *sample.counters.turns;
+  CHECK(turns.requests == 4);
+  CHECK(turns.overlapped == 2);
+  CHECK(turns.sampled == 8);
+  CHECK(turns.repeated == 7);
+  CHECK(turns.one_way == 3);
+  CHECK(turns.calls == 12);
+  CHECK(turns.calls_overlapped == 1);
+  CHECK(turns.calls_sampled == 6);
+  CHECK(turns.calls_repeated == 5);
 }
 
 TEST_CASE("calls to dependencies are told apart by peer") {
-  DependencySnapshot database{.peer = "10.0.0.7:5432", .duration = {}};
+  Dependency database{.peer = "10.0.0.7:5432", .duration = {}};
   database.duration.slots[metrics::slot_of(2'000'000)] = 3;
   database.duration.sum_ns = 6'000'000;
-  const DependencySnapshot silent{.peer = "other", .duration = {}};
+  const Dependency silent{.peer = "other", .duration = {}};
   const auto seen = page({socket_shard{}}, {database, silent});
   CHECK(seen.at("tacho_dependency_calls_total{peer=\"10.0.0.7:5432\"}") == "3");
   CHECK(seen.at("tacho_dependency_duration_seconds_sum{peer=\"10.0.0.7:5432\"}") == "0.006");

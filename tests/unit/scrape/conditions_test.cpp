@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -12,7 +13,12 @@
 #include "scrape/diagnosis.h"
 #include "scrape/saturation.h"
 
-using tacho::probes::ConditionCounters;
+using tacho::metrics::Losses;
+using tacho::metrics::PollCounters;
+using tacho::metrics::SocketCounters;
+using tacho::metrics::Window;
+using tacho::metrics::WindowSample;
+using Turns = SocketCounters::Turns;
 using namespace tacho::scrape;
 using namespace std::chrono_literals;
 
@@ -22,15 +28,19 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 
 using Names = std::set<std::string>;
 
+Conditions judge(const Window& window, bool few_samples = false) {
+  return conditions(window.samples().front(), window.samples().back(), few_samples);
+}
+
 /// Names of the conditions that hold.
-Names holding(const ConditionWatch& watch, bool few_samples = false) {
-  const auto names = tacho::scrape::holding(watch.evaluate(few_samples));
+Names holding(const Window& window) {
+  const auto names = tacho::scrape::holding(judge(window));
   return {names.begin(), names.end()};
 }
 
 /// Names of the conditions that can be seen.
-Names seen(const ConditionWatch& watch) {
-  const Conditions conditions = watch.evaluate(false);
+Names seen(const Window& window) {
+  const Conditions conditions = judge(window);
   Names names;
   for (std::size_t i = 0; i < conditions.size(); ++i) {
     if (conditions.at(i)) {
@@ -40,142 +50,167 @@ Names seen(const ConditionWatch& watch) {
   return names;
 }
 
-/// Counters of both probes.
-ConditionCounters counters(const ConditionCounters::Turns& turns, const ConditionCounters::Polls& polls = {}) {
-  return {.turns = turns, .polls = polls, .frozen = {}};
+/// What the probes see at a time; of one that is off nothing is given.
+WindowSample sample(std::int64_t time_ns, std::optional<Turns> turns = {}, std::optional<PollCounters> polls = {},
+                    const Losses& losses = {}) {
+  WindowSample sample;
+  sample.time_ns = time_ns;
+  if (turns) {
+    sample.socket.emplace().turns = turns;
+  }
+  sample.poll = polls;
+  sample.losses = losses;
+  return sample;
+}
+
+WindowSample frozen(std::int64_t time_ns, bool on) {
+  WindowSample sample;
+  sample.time_ns = time_ns;
+  sample.threads.emplace().frozen = on;
+  return sample;
+}
+
+Window between(const WindowSample& older, const WindowSample& newer) {
+  Window window(10s);
+  window.push(older);
+  window.push(newer);
+  return window;
 }
 
 /// What holds when the counters come to be these within a second, having been 0.
-Names after(const ConditionCounters& counters, const Losses& losses = {}) {
-  ConditionWatch watch(10s);
-  watch.push(0, {}, {});
-  watch.push(kSecond, counters, losses);
-  return holding(watch);
+Names after(const Turns& turns, const PollCounters& polls = {}, const Losses& losses = {}) {
+  return holding(between(sample(0), sample(kSecond, turns, polls, losses)));
+}
+
+Names after_losses(const Losses& losses) {
+  return after({}, {}, losses);
 }
 
 }  // namespace
 
 TEST_CASE("nothing is said of a target that has not been watched for a while") {
-  ConditionWatch watch(10s);
-  CHECK(holding(watch).empty());
-  CHECK(holding(watch, true).empty());
-  CHECK(seen(watch).empty());
-  CHECK(watch.request_rate() == 0);
-  watch.push(0, counters({.requests = 100, .overlapped = 100}), {.lost = 7});
-  CHECK(holding(watch).empty());
-  CHECK(watch.request_rate() == 0);
+  Window window(10s);
+  CHECK(window.gauges().request_rate == 0);
+  window.push(sample(0, Turns{.requests = 100, .overlapped = 100}, {}, {.lost = 7}));
+  CHECK(holding(window).empty());
+  CHECK(window.gauges().request_rate == 0);
+}
+
+TEST_CASE("whether there are few samples is what the gauges say") {
+  const Window window = between(sample(0), sample(kSecond, Turns{}));
+  const auto few = static_cast<std::size_t>(Condition::few_samples);
+  CHECK(judge(window, true).at(few) == true);
+  CHECK(judge(window, false).at(few) == false);
 }
 
 TEST_CASE("a healthy target has no condition, an idle one neither") {
-  CHECK(after(counters({.requests = 1'000}, {.calls = 1'000, .nonblocking = 100})).empty());
-  CHECK(after(counters({})).empty());
+  CHECK(after({.requests = 1'000}, {.completed = 1'000, .nonblocking = 100}).empty());
+  CHECK(after({}).empty());
 }
 
 TEST_CASE("requests that overlap make a target multiplexed above a tenth of them") {
-  CHECK(after(counters({.requests = 1'000, .overlapped = 100}, {.calls = 1})).empty());
-  CHECK(after(counters({.requests = 1'000, .overlapped = 101}, {.calls = 1})) == Names{"multiplexed"});
-  CHECK(after(counters({.overlapped = 5})).empty());  // none answered: nothing to judge
+  CHECK(after({.requests = 1'000, .overlapped = 100}, {.completed = 1}).empty());
+  CHECK(after({.requests = 1'000, .overlapped = 101}, {.completed = 1}) == Names{"multiplexed"});
+  CHECK(after({.overlapped = 5}).empty());  // none answered: nothing to judge
 }
 
 TEST_CASE("several requests in one read make a target multiplexed above a tenth of those looked at") {
-  CHECK(after(counters({.requests = 1'000, .sampled = 100, .repeated = 10}, {.calls = 1})).empty());
-  CHECK(after(counters({.requests = 1'000, .sampled = 100, .repeated = 11}, {.calls = 1})) == Names{"multiplexed"});
+  CHECK(after({.requests = 1'000, .sampled = 100, .repeated = 10}, {.completed = 1}).empty());
+  CHECK(after({.requests = 1'000, .sampled = 100, .repeated = 11}, {.completed = 1}) == Names{"multiplexed"});
 }
 
 TEST_CASE("messages without a reply are told above a tenth of all messages") {
-  CHECK(after(counters({.requests = 90, .one_way = 10}, {.calls = 1})).empty());
-  CHECK(after(counters({.requests = 89, .one_way = 11}, {.calls = 1})) == Names{"one_way"});
-  CHECK(after(counters({.requests = 0, .one_way = 1}, {.calls = 1})) == Names{"one_way"});
+  CHECK(after({.requests = 90, .one_way = 10}, {.completed = 1}).empty());
+  CHECK(after({.requests = 89, .one_way = 11}, {.completed = 1}) == Names{"one_way"});
+  CHECK(after({.requests = 0, .one_way = 1}, {.completed = 1}) == Names{"one_way"});
 }
 
 TEST_CASE("polls that do not wait make a target busy polling above half of them") {
-  CHECK(after(counters({}, {.calls = 10, .nonblocking = 5})).empty());
-  CHECK(after(counters({}, {.calls = 10, .nonblocking = 6})) == Names{"busy_polling"});
+  CHECK(after({}, {.completed = 10, .nonblocking = 5}).empty());
+  CHECK(after({}, {.completed = 10, .nonblocking = 6}) == Names{"busy_polling"});
 }
 
 TEST_CASE("requests without polls say that there is no poll to judge by") {
-  CHECK(after(counters({.requests = 1})) == Names{"no_poll"});
-  CHECK(after(counters({.requests = 1}, {.calls = 1})).empty());
+  CHECK(after({.requests = 1}) == Names{"no_poll"});
+  CHECK(after({.requests = 1}, {.completed = 1}).empty());
 }
 
 TEST_CASE("any lost event is told while it is in the window") {
-  CHECK(after(counters({}), {.lost = 1}) == Names{"lost_events"});
-  CHECK(after(counters({}), {.lost = 1, .requests = 1'000'000}) == Names{"lost_events"});
-  ConditionWatch watch(2s);
-  watch.push(0, {}, {});
-  watch.push(kSecond, {}, {.lost = 1});
-  watch.push(2 * kSecond, {}, {.lost = 1});
-  CHECK(holding(watch) == Names{"lost_events"});
-  watch.push(3 * kSecond, {}, {.lost = 1});
-  CHECK(holding(watch).empty());
+  CHECK(after_losses({.lost = 1}) == Names{"lost_events"});
+  CHECK(after_losses({.lost = 1, .requests = 1'000'000}) == Names{"lost_events"});
+  Window window(2s);
+  window.push(sample(0));
+  window.push(sample(kSecond, {}, {}, {.lost = 1}));
+  window.push(sample(2 * kSecond, {}, {}, {.lost = 1}));
+  CHECK(holding(window) == Names{"lost_events"});
+  window.push(sample(3 * kSecond, {}, {}, {.lost = 1}));
+  CHECK(holding(window).empty());
 }
 
 TEST_CASE("calls that overlap are told above one in ten") {
-  CHECK(after(counters({.calls = 100, .calls_overlapped = 10})).empty());
-  CHECK(after(counters({.calls = 100, .calls_overlapped = 11})) == Names{"multiplexed_calls"});
-  CHECK(after(counters({.calls = 1'000, .calls_sampled = 100, .calls_repeated = 10})).empty());
-  CHECK(after(counters({.calls = 1'000, .calls_sampled = 100, .calls_repeated = 11})) == Names{"multiplexed_calls"});
+  CHECK(after({.calls = 100, .calls_overlapped = 10}).empty());
+  CHECK(after({.calls = 100, .calls_overlapped = 11}) == Names{"multiplexed_calls"});
+  CHECK(after({.calls = 1'000, .calls_sampled = 100, .calls_repeated = 10}).empty());
+  CHECK(after({.calls = 1'000, .calls_sampled = 100, .calls_repeated = 11}) == Names{"multiplexed_calls"});
 }
 
 TEST_CASE("events that the kernel kept from the programs are told above a thousandth of all requests") {
-  CHECK(after({}, {.skipped = 1}) == Names{"lost_events"});
-  CHECK(after({}, {.skipped = 1, .requests = 999}) == Names{"lost_events"});
-  CHECK(after({}, {.skipped = 1, .requests = 1'000}).empty());
-  CHECK(after({}, {.skipped = 11, .requests = 10'000}) == Names{"lost_events"});
+  CHECK(after_losses({.skipped = 1}) == Names{"lost_events"});
+  CHECK(after_losses({.skipped = 1, .requests = 999}) == Names{"lost_events"});
+  CHECK(after_losses({.skipped = 1, .requests = 1'000}).empty());
+  CHECK(after_losses({.skipped = 11, .requests = 10'000}) == Names{"lost_events"});
 }
 
 TEST_CASE("only what happened within the window counts") {
-  ConditionWatch watch(10s);
-  ConditionCounters::Turns turns;
-  ConditionCounters::Polls polls;
-  watch.push(0, counters(turns, polls), {});
+  Window window(10s);
+  Turns turns;
+  PollCounters polls;
+  window.push(sample(0, turns, polls));
   turns = {.requests = 1'000, .overlapped = 1'000};  // long ago
-  watch.push(kSecond, counters(turns, polls), {});
-  CHECK(holding(watch) == Names{"multiplexed", "no_poll"});
+  window.push(sample(kSecond, turns, polls));
+  CHECK(holding(window) == Names{"multiplexed", "no_poll"});
   for (int second = 2; second <= 11; ++second) {
     turns.requests += 50;
-    polls.calls += 50;
-    watch.push(second * kSecond, counters(turns, polls), {});
+    polls.completed += 50;
+    window.push(sample(second * kSecond, turns, polls));
   }
-  CHECK(holding(watch).empty());
-  CHECK(watch.request_rate() == Approx(50));
+  CHECK(holding(window).empty());
+  CHECK(window.gauges().request_rate == Approx(50));
 }
 
 TEST_CASE("the rate is that of the window, however the samples are spaced") {
-  ConditionWatch watch(10s);
-  watch.push(0, counters({.requests = 0}), {});
-  watch.push(kSecond / 2, counters({.requests = 100}), {});
-  CHECK(watch.request_rate() == Approx(200));
-  watch.push(4 * kSecond, counters({.requests = 100}), {});
-  CHECK(watch.request_rate() == Approx(25));
-  watch.push(60 * kSecond, counters({.requests = 660}), {});  // after a pause of the sampler
-  CHECK(watch.request_rate() == Approx(10));
+  Window window(10s);
+  window.push(sample(0, Turns{.requests = 0}));
+  window.push(sample(kSecond / 2, Turns{.requests = 100}));
+  CHECK(window.gauges().request_rate == Approx(200));
+  window.push(sample(4 * kSecond, Turns{.requests = 100}));
+  CHECK(window.gauges().request_rate == Approx(25));
+  window.push(sample(60 * kSecond, Turns{.requests = 660}));  // after a pause of the sampler
+  CHECK(window.gauges().request_rate == Approx(10));
 }
 
 TEST_CASE("two samples at the same time give no rate") {
-  ConditionWatch watch(10s);
-  watch.push(kSecond, counters({.requests = 0}), {});
-  watch.push(kSecond, counters({.requests = 9}), {});
-  CHECK(watch.request_rate() == 0);
+  Window window(10s);
+  window.push(sample(kSecond, Turns{.requests = 0}));
+  window.push(sample(kSecond, Turns{.requests = 9}));
+  CHECK(window.gauges().request_rate == 0);
 }
 
 TEST_CASE("a condition is told only where its probes see") {
-  const auto seen_with = [](const ConditionCounters& counters) {
-    ConditionWatch watch(10s);
-    watch.push(0, {}, {});
-    watch.push(kSecond, counters, {});
-    return seen(watch);
+  const auto seen_with = [](std::optional<Turns> turns, std::optional<PollCounters> polls) {
+    return seen(between(sample(0), sample(kSecond, turns, polls)));
   };
-  const ConditionCounters::Turns busy{.requests = 1'000};
-  CHECK(seen_with(counters(busy)) ==
+  const Turns busy{.requests = 1'000};
+  CHECK(seen_with(busy, PollCounters{}) ==
         Names{"multiplexed", "busy_polling", "few_samples", "no_poll", "lost_events", "one_way", "multiplexed_calls"});
   // The poll probe is off, as in a sidecar: that a server does not poll cannot be known.
-  CHECK(seen_with({.turns = busy, .polls = {}, .frozen = {}}) ==
-        Names{"multiplexed", "few_samples", "lost_events", "one_way", "multiplexed_calls"});
-  CHECK(seen_with({.turns = {}, .polls = ConditionCounters::Polls{.calls = 9}, .frozen = {}}) ==
-        Names{"busy_polling", "lost_events"});
-  CHECK(seen_with({}) == Names{"lost_events"});
-  CHECK(seen_with({.turns = {}, .polls = {}, .frozen = false}) == Names{"lost_events", "frozen"});
+  CHECK(seen_with(busy, {}) == Names{"multiplexed", "few_samples", "lost_events", "one_way", "multiplexed_calls"});
+  CHECK(seen_with({}, PollCounters{.completed = 9}) == Names{"busy_polling", "lost_events"});
+  CHECK(seen_with({}, {}) == Names{"lost_events"});
+  CHECK(seen(between(sample(0), frozen(kSecond, false))) == Names{"lost_events", "frozen"});
+  WindowSample deaf = sample(kSecond);
+  deaf.socket.emplace();  // the probe is on, its hooks are not attached
+  CHECK(seen(between(sample(0), deaf)) == Names{"lost_events"});
 }
 
 TEST_CASE("every condition has a name in the family, and the family's label is reserved") {
@@ -221,11 +256,8 @@ TEST_CASE("every condition names families of targets, sorted, each once") {
 }
 
 TEST_CASE("a frozen cgroup is told as long as it is frozen") {
-  ConditionWatch watch(10s);
-  watch.push(0, {.turns = {}, .polls = {}, .frozen = true}, {});
-  CHECK(holding(watch) == Names{"frozen"});
-  watch.push(kSecond, {.turns = {}, .polls = {}, .frozen = false}, {});
-  CHECK(holding(watch).empty());
+  CHECK(holding(between(frozen(0, false), frozen(kSecond, true))) == Names{"frozen"});
+  CHECK(holding(between(frozen(0, true), frozen(kSecond, false))).empty());
 }
 
 TEST_CASE("what says nothing about saturation does not judge it") {

@@ -4,36 +4,49 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 
 using namespace std::chrono_literals;
 using Catch::Matchers::WithinAbs;
-using tacho::scrape::SaturationSample;
-using tacho::scrape::SaturationWatch;
+using tacho::metrics::Window;
+using tacho::metrics::WindowSample;
+using tacho::scrape::saturation;
 using tacho::scrape::utilisation_of_queue;
 
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
+using Time = std::optional<std::uint64_t>;
+
+/// What has been seen up to a time.
+/// @param queue_ns that requests waited
+/// @param running_ns that threads ran, on `cores` CPUs
+WindowSample sample(std::int64_t time_ns, Time queue_ns, Time running_ns, double cores) {
+  WindowSample sample;
+  sample.time_ns = time_ns;
+  sample.socket.emplace().queue_ns = queue_ns;
+  sample.threads = {.running_ns = running_ns, .cores = cores, .frozen = {}};
+  return sample;
+}
+
 /// A target that for `seconds` has `waiting` requests unread and runs on `running` of `cores` CPUs, sampled once a
 /// second.
-SaturationWatch steady(double waiting, double running, double cores, int seconds = 20) {
-  SaturationWatch watch(10s);
+Window steady(double waiting, double running, double cores, int seconds = 20, std::chrono::seconds length = 10s) {
+  Window window(length);
   for (int i = 0; i <= seconds; ++i) {
-    watch.push({.time_ns = i * kSecond,
-                .queue_ns = static_cast<std::uint64_t>(waiting * i * kSecond),
-                .running_ns = static_cast<std::uint64_t>(running * i * kSecond),
-                .cores = cores});
+    window.push(sample(i * kSecond, static_cast<std::uint64_t>(waiting * i * kSecond),
+                       static_cast<std::uint64_t>(running * i * kSecond), cores));
   }
-  return watch;
+  return window;
 }
 
-double ratio(const SaturationWatch& watch) {
-  return watch.estimate().value().ratio;
+double ratio(const Window& window) {
+  return saturation(window.samples()).value().ratio;
 }
 
-double error(const SaturationWatch& watch) {
-  return watch.estimate().value().error;
+double error(const Window& window) {
+  return saturation(window.samples()).value().error;
 }
 
 }  // namespace
@@ -62,44 +75,42 @@ TEST_CASE("where CPUs are not known the queue alone is judged") {
 }
 
 TEST_CASE("saturation is that of the window, not of the time before it") {
-  SaturationWatch watch = steady(0, 1, 1);
-  CHECK_THAT(ratio(watch), WithinAbs(1, 1e-9));
+  Window window = steady(0, 1, 1);
+  CHECK_THAT(ratio(window), WithinAbs(1, 1e-9));
   for (int i = 21; i <= 30; ++i) {
-    watch.push({.time_ns = i * kSecond, .queue_ns = 0, .running_ns = 20ULL * kSecond, .cores = 1});
+    window.push(sample(i * kSecond, 0, 20ULL * kSecond, 1));
   }
-  CHECK(ratio(watch) == 0);
+  CHECK(ratio(window) == 0);
 }
 
 TEST_CASE("nothing is said before there are two samples, and a clock or counter that goes back does no harm") {
-  SaturationWatch watch(10s);
-  CHECK_FALSE(watch.estimate());
-  watch.push({.time_ns = kSecond, .queue_ns = 100, .running_ns = 100, .cores = 1});
-  CHECK_FALSE(watch.estimate());
-  watch.push({.time_ns = 2 * kSecond, .queue_ns = 50, .running_ns = 50, .cores = 1});
-  CHECK(ratio(watch) == 0);
-  watch.push({.time_ns = kSecond, .queue_ns = 5 * kSecond, .running_ns = 5 * kSecond, .cores = 1});
-  CHECK_FALSE(watch.estimate());
+  Window window(10s);
+  CHECK_FALSE(saturation(window.samples()));
+  window.push(sample(kSecond, 100, 100, 1));
+  CHECK_FALSE(saturation(window.samples()));
+  window.push(sample(2 * kSecond, 50, 50, 1));
+  CHECK(ratio(window) == 0);
+  window.push(sample(kSecond, 5ULL * kSecond, 5ULL * kSecond, 1));
+  CHECK_FALSE(saturation(window.samples()));
 }
 
 TEST_CASE("a part that could not be seen is not 0") {
-  const auto after_a_second = [](const SaturationSample& sample) {
-    SaturationWatch watch(10s);
-    watch.push({.time_ns = 0, .queue_ns = {}, .running_ns = {}});
-    watch.push(sample);
-    return watch.estimate();
+  const auto after_a_second = [](const WindowSample& later) {
+    Window window(10s);
+    window.push(sample(0, {}, {}, 0));
+    window.push(later);
+    return saturation(window.samples());
   };
-  CHECK_FALSE(after_a_second({.time_ns = kSecond, .queue_ns = {}, .running_ns = {}, .cores = 1}));
-  CHECK_FALSE(after_a_second({.time_ns = kSecond, .queue_ns = {}, .running_ns = kSecond / 2}));
-  CHECK_THAT(after_a_second({.time_ns = kSecond, .queue_ns = {}, .running_ns = kSecond / 2, .cores = 1}).value().ratio,
-             WithinAbs(0.5, 1e-9));
-  CHECK_THAT(after_a_second({.time_ns = kSecond, .queue_ns = kSecond / 2, .running_ns = {}, .cores = 1}).value().ratio,
-             WithinAbs(0.5, 1e-9));
+  CHECK_FALSE(after_a_second(sample(kSecond, {}, {}, 1)));
+  CHECK_FALSE(after_a_second(sample(kSecond, {}, std::uint64_t{kSecond} / 2, 0)));
+  CHECK_THAT(after_a_second(sample(kSecond, {}, std::uint64_t{kSecond} / 2, 1)).value().ratio, WithinAbs(0.5, 1e-9));
+  CHECK_THAT(after_a_second(sample(kSecond, std::uint64_t{kSecond} / 2, {}, 1)).value().ratio, WithinAbs(0.5, 1e-9));
 }
 
 TEST_CASE("an idle target is there, with a small ratio and a small error") {
-  const SaturationWatch watch = steady(0, 0.001, 1);
-  CHECK(ratio(watch) < 0.01);
-  CHECK_THAT(error(watch), WithinAbs(std::sqrt(1.0 / 12) / 10, 1e-6));
+  const Window window = steady(0, 0.001, 1);
+  CHECK(ratio(window) < 0.01);
+  CHECK_THAT(error(window), WithinAbs(std::sqrt(1.0 / 12) / 10, 1e-6));
 }
 
 TEST_CASE("the error is that of one second at first, and falls with what the window has seen") {
@@ -109,26 +120,32 @@ TEST_CASE("the error is that of one second at first, and falls with what the win
   CHECK_THAT(error(steady(0, 1, 1, 30)), WithinAbs(0.02887, 1e-4));
 }
 
+TEST_CASE("of a long window as many seconds count as there were, though fewer samples are kept") {
+  const Window window = steady(0, 1, 1, 400, 300s);
+  CHECK(window.samples().size() < 60);
+  CHECK_THAT(error(window), WithinAbs(0.2887 / 300, 1e-5));
+}
+
 TEST_CASE("the error is the standard error of the mean of the seconds") {
   // Ten seconds, every other one of which runs all the time.
-  SaturationWatch watch(10s);
+  Window window(10s);
   std::uint64_t running = 0;
-  watch.push({.time_ns = 0, .queue_ns = 0, .running_ns = 0, .cores = 1});
+  window.push(sample(0, 0, 0, 1));
   for (int i = 1; i <= 10; ++i) {
     running += i % 2 == 0 ? std::uint64_t{kSecond} : 0U;
-    watch.push({.time_ns = i * kSecond, .queue_ns = 0, .running_ns = running, .cores = 1});
+    window.push(sample(i * kSecond, 0, running, 1));
   }
-  CHECK_THAT(ratio(watch), WithinAbs(0.5, 1e-9));
-  CHECK_THAT(error(watch), WithinAbs(std::sqrt(0.25 / 10 + 1.0 / 12 / 100), 1e-9));
+  CHECK_THAT(ratio(window), WithinAbs(0.5, 1e-9));
+  CHECK_THAT(error(window), WithinAbs(std::sqrt(0.25 / 10 + 1.0 / 12 / 100), 1e-9));
 }
 
 TEST_CASE("a queue's error is that of its length, by how much the ratio follows it") {
   // Two seconds with 0 and 2 waiting: one on average, ρ = 0.618, dρ/dLq = 0.1708.
-  SaturationWatch watch(10s);
-  watch.push({.time_ns = 0, .queue_ns = 0, .running_ns = 0, .cores = 1});
-  watch.push({.time_ns = kSecond, .queue_ns = 0, .running_ns = 0, .cores = 1});
-  watch.push({.time_ns = 2 * kSecond, .queue_ns = 2ULL * kSecond, .running_ns = 0, .cores = 1});
-  CHECK_THAT(ratio(watch), WithinAbs(0.6180, 1e-4));
+  Window window(10s);
+  window.push(sample(0, 0, 0, 1));
+  window.push(sample(kSecond, 0, 0, 1));
+  window.push(sample(2 * kSecond, 2ULL * kSecond, 0, 1));
+  CHECK_THAT(ratio(window), WithinAbs(0.6180, 1e-4));
   const double slope = (utilisation_of_queue(1 + 1e-6) - utilisation_of_queue(1 - 1e-6)) / 2e-6;
-  CHECK_THAT(error(watch), WithinAbs(std::sqrt(slope * slope / 2 + 1.0 / 12 / 4), 1e-6));
+  CHECK_THAT(error(window), WithinAbs(std::sqrt(slope * slope / 2 + 1.0 / 12 / 4), 1e-6));
 }

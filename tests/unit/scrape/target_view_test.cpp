@@ -37,8 +37,7 @@ TEST_CASE("/targets is JSON that says of each target what is known") {
   target.identity = tacho::targets::identify("/system.slice/nginx.service");
   target.live = false;
   target.cgroups = 2;
-  target.counts.requests = 1ULL << 60;
-  target.counts.duration.slots[tacho::metrics::fine_slot_of(1'000'000)] = 4;
+  target.sockets.duration.slots[tacho::metrics::fine_slot_of(1'000'000)] = 1ULL << 60;
   target.conditions = {"no_poll"};
   const std::vector<std::string> absent{"dns"};
   const auto document = nlohmann::json::parse(targets_json(std::vector{target}, absent));

@@ -22,7 +22,7 @@ TEST_CASE("what the server writes is what top reads") {
   row.summary.labels = {{"target", "web"}, {"team", "edge\n"}};
   row.summary.live = false;
   row.summary.conditions = {"no_poll", "lost_events"};
-  row.summary.counts.dependencies = {{0, "10.0.0.7:5432", {}}, {1, "10.0.0.8:5432", {}}};
+  row.summary.sockets.dependencies = {{0, "10.0.0.7:5432", {}, 0}, {1, "10.0.0.8:5432", {}, 0}};
   row.recent = {.rate = 12, .p50 = 0.5, .p99 = NAN, .queue_share = 0.25, .idle_share = NAN};
   view.rows = {row};
   const auto frame = parse_frame(page::table_json(view, {"later"}));
