@@ -11,6 +11,7 @@
 #include "config/keys.h"
 #include "kernel/bpf_log.h"
 #include "kernel/features.h"
+#include "kernel/health.h"
 #include "kernel/statistics.h"
 #include "load_config.h"
 #include "probes/registry.h"
@@ -189,8 +190,14 @@ Result<std::unique_ptr<App>> App::start(const Cli& cli, const config::Config& co
   if (auto loaded = app->load_probes(attach, probes); !loaded) {
     return std::unexpected(loaded.error());
   }
-  app->scraper_ = std::make_unique<scrape::Scraper>(config, std::move(probes), app->failed_probes_,
-                                                    *app->targets_object_, app->table_, app->mutex_);
+  app->objects_ = {app->targets_object_.get()};
+  std::vector<kernel::HealthSource> sources{kernel::health_of(*app->targets_object_, targets::kBoundedMaps)};
+  for (const auto& probe : probes) {
+    app->objects_.push_back(&probe->object());
+    sources.push_back(kernel::health_of(probe->object(), probe->info().bounded_maps));
+  }
+  app->scraper_ = std::make_unique<scrape::Scraper>(config, std::move(probes), app->failed_probes_, std::move(sources),
+                                                    app->table_, app->mutex_);
   if (config.run_statistics) {
     auto statistics = kernel::enable_run_statistics();
     if (!statistics) {
@@ -205,8 +212,8 @@ Result<std::unique_ptr<App>> App::start(const Cli& cli, const config::Config& co
     return std::unexpected(discovery.error());
   }
   app->discovery_ = std::move(*discovery);
-  app->discovery_->on_added([scraper = app->scraper_.get()] { scraper->adopt(); });
-  app->discovery_->on_looked([scraper = app->scraper_.get()] { scraper->find_missed(); });
+  app->discovery_->on_added([scraper = app->scraper_.get()] { scraper->look_after(probes::Occasion::targets_added); });
+  app->discovery_->on_looked([scraper = app->scraper_.get()] { scraper->look_after(probes::Occasion::half_minute); });
   app->scraper_->set_reload_state({true, unix_time()});
   app->run(std::chrono::steady_clock::now());
   if (!paths->cgroupfs.empty()) {
@@ -291,7 +298,7 @@ std::string App::blindness() const {
   if (!config_.probes.socket.enabled) {
     return {};
   }
-  for (const kernel::BpfObject* object : scraper_->objects()) {
+  for (const kernel::BpfObject* object : objects_) {
     if (object->name() != "socket") {
       continue;
     }

@@ -43,6 +43,8 @@ class App {
   Result<void> reload();
 
   [[nodiscard]] scrape::Scraper& scraper() { return *scraper_; }
+  /// Of the targets first, then of the probes.
+  [[nodiscard]] const std::vector<const kernel::BpfObject*>& objects() const { return objects_; }
   /// Hears from run() that the thread which calls it is alive, and of reloads.
   [[nodiscard]] ServiceManager& service_manager() { return service_manager_; }
   [[nodiscard]] std::vector<std::string> absent();
@@ -67,6 +69,7 @@ class App {
   bool cgroup_v1_ = false;  // no v2 hierarchy: that of the v1 memory controller
   probes::CpuHierarchies hierarchies_;
   std::vector<std::string> failed_probes_;
+  std::vector<const kernel::BpfObject*> objects_;
   std::unique_ptr<scrape::Scraper> scraper_;
   std::unique_ptr<targets::Discovery> discovery_;
   targets::Time next_sample_{};

@@ -12,14 +12,14 @@ namespace tacho {
 
 void App::describe(std::ostream& out) {
   out << "hooks:\n";
-  for (const kernel::BpfObject* object : scraper_->objects()) {
+  for (const kernel::BpfObject* object : objects_) {
     for (const kernel::HookState& hook : object->hooks()) {
       out << "  " << object->name() << "." << hook.hook << ": " << hook.method;
       out << (hook.error.empty() ? "" : "  (" + hook.error + ")") << "\n";
     }
   }
   out << "programs, as the verifier of this kernel has worked through them:\n";
-  for (const kernel::BpfObject* object : scraper_->objects()) {
+  for (const kernel::BpfObject* object : objects_) {
     for (const kernel::ProgramStatistics& program : kernel::program_statistics(*object)) {
       out << "  " << program.program << ": ";
       out << program.verified << " instructions, " << program.translated << " bytes of BPF, " << program.compiled

@@ -55,11 +55,12 @@ Result<MapFill> map_fill(const BpfObject& object, const std::string& map) {
   return MapFill{map, *entries, info.max_entries};
 }
 
-Result<std::vector<std::uint64_t>> read_per_cpu_counters(int map, std::size_t entries) {
-  std::vector<std::uint64_t> sums(entries);
+Result<std::vector<std::uint64_t>> lost_events(const BpfObject& object) {
+  const bpf_map* map = bpf_object__find_map_by_name(object.get(), "lost_events");
+  std::vector<std::uint64_t> sums(map == nullptr ? 0 : bpf_map__max_entries(map));
   std::vector<std::uint64_t> values(possible_cpus());
-  for (std::uint32_t i = 0; i < entries; ++i) {
-    if (bpf_map_lookup_elem(map, &i, values.data()) != 0) {
+  for (std::uint32_t i = 0; i < sums.size(); ++i) {
+    if (bpf_map_lookup_elem(bpf_map__fd(map), &i, values.data()) != 0) {
       return fail_errno("cannot read a per-CPU array");
     }
     sums[i] = std::accumulate(values.begin(), values.end(), std::uint64_t{0});

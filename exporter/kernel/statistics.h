@@ -37,7 +37,7 @@ struct MapFill {
 /// Entries of a hash or array-of-maps by walking its keys: meant for small maps and scrapes.
 Result<MapFill> map_fill(const BpfObject& object, const std::string& map);
 
-/// Sums of a per-CPU array of counters.
-Result<std::vector<std::uint64_t>> read_per_cpu_counters(int map, std::size_t entries);
+/// Events that the object's programs have lost, by reason (bpf/lib/loss.h); none if it counts none.
+Result<std::vector<std::uint64_t>> lost_events(const BpfObject& object);
 
 }  // namespace tacho::kernel

@@ -47,15 +47,10 @@ constexpr std::array<std::string_view, 1> kBoundedMaps{"poll_blocks"};
 
 class PollProbe final : public Probe {
  public:
-  PollProbe(std::unique_ptr<kernel::BpfObject> object, const Environment& environment)
-      : object_(std::move(object)),
-        blocks_("poll", object_->map("poll_blocks"), sizeof(poll_shard), environment.shards.shards()),
+  PollProbe(std::unique_ptr<kernel::BpfObject> loaded, const Environment& environment)
+      : Probe({.name = "poll", .families = poll_families(), .bounded_maps = kBoundedMaps}, std::move(loaded)),
+        blocks_("poll", object().map("poll_blocks"), sizeof(poll_shard), environment.shards.shards()),
         idle_ns_(environment.indices) {}
-
-  [[nodiscard]] std::string_view name() const override { return "poll"; }
-  [[nodiscard]] std::span<const metrics::Family> families() const override { return poll_families(); }
-  [[nodiscard]] const kernel::BpfObject& object() const override { return *object_; }
-  [[nodiscard]] std::span<const std::string_view> bounded_maps() const override { return kBoundedMaps; }
 
   Result<void> add_target(std::uint32_t index) override {
     idle_ns_.at(index) = 0;
@@ -66,13 +61,16 @@ class PollProbe final : public Probe {
 
   Result<void> flush() override { return blocks_.flush(); }
 
-  Result<void> adopt() override {
-    const bpf_program* program = object_->program("poll_adopt");
+  Result<void> look_after(Occasion occasion, std::int64_t /*now_ns*/) override {
+    if (occasion != Occasion::targets_added) {
+      return {};
+    }
+    const bpf_program* program = object().program("poll_adopt");
     return program != nullptr ? kernel::run_iterator(program) : fail("waits that began before tacho are not known");
   }
 
   void sample(const Look& look, TargetSample& sample) override {
-    if (object_->attached("poll")) {
+    if (object().attached("poll")) {
       const PollSnapshot s = snapshot(look.index);
       sample.poll = sample_of(s, keep_rising(look.index, s.times, look.now_ns));
     }
@@ -103,7 +101,6 @@ class PollProbe final : public Probe {
     return idle_ns_.at(index);
   }
 
-  std::unique_ptr<kernel::BpfObject> object_;
   TargetBlocks blocks_;
   std::vector<std::uint64_t> idle_ns_;  // by index, latest exported
 };

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -41,37 +42,53 @@ struct Look {
   bool in_detail = false;   ///< names of peers in a sample, exemplars in a row: not everybody shows them
 };
 
+/// What a probe is, once it is loaded.
+struct ProbeInfo {
+  std::string_view name;
+  std::span<const metrics::Family> families;
+  std::span<const std::string_view> bounded_maps;  ///< whose fill is exported
+};
+
+/// When a probe has something to look after that no event tells.
+enum class Occasion : std::uint8_t {
+  targets_added,  ///< to find what is older than the programs or than a target
+  half_minute,    ///< to find what hooks have missed
+  second,
+};
+
 /// One subject observed in the kernel: its programs, the accumulators of every target, its metric families.
 /// Not synchronised: the scraper calls one probe from one thread at a time.
 class Probe {
  public:
+  Probe(const Probe&) = delete;
+  Probe& operator=(const Probe&) = delete;
   virtual ~Probe() = default;
 
-  [[nodiscard]] virtual std::string_view name() const = 0;
-  [[nodiscard]] virtual std::span<const metrics::Family> families() const = 0;
-  [[nodiscard]] virtual const kernel::BpfObject& object() const = 0;
-  /// Maps whose fill is exported.
-  [[nodiscard]] virtual std::span<const std::string_view> bounded_maps() const { return {}; }
+  [[nodiscard]] const ProbeInfo& info() const { return info_; }
+  [[nodiscard]] const kernel::BpfObject& object() const { return *object_; }  ///< of a loaded probe
 
   /// Makes the accumulators of a target index, at 0; they count after the next flush().
   virtual Result<void> add_target(std::uint32_t index) = 0;
   virtual void remove_target(std::uint32_t index) = 0;
   /// Makes the additions and removals since the last call known to the kernel.
   virtual Result<void> flush() = 0;
-  /// Finds what is older than the programs or than a target.
-  virtual Result<void> adopt() = 0;
-  /// Finds what hooks have missed and no later event tells of; every half a minute.
-  virtual Result<void> find_missed() { return {}; }
-
-  /// Looks after what no event announces; once a second. `now_ns` is CLOCK_MONOTONIC.
-  virtual Result<void> maintain(std::int64_t /*now_ns*/) { return {}; }
+  /// @param now_ns CLOCK_MONOTONIC
+  virtual Result<void> look_after(Occasion /*occasion*/, std::int64_t /*now_ns*/) { return {}; }
 
   /// Adds this probe's part to a sample: once a second of every target, so it reads no more than a sample has.
   virtual void sample(const Look& look, TargetSample& sample) = 0;
-  /// All that is exported of a target, in the order of families().
+  /// All that is exported of a target, in the order of its families.
   virtual void read(const Look& look, const metrics::Gauges& gauges, metrics::Row& row) = 0;
   /// The slowest requests of the last minutes, the slowest first, as far as this probe knows any.
   virtual std::vector<SlowRequest> slowest(std::uint32_t /*index*/, std::int64_t /*now_ns*/) { return {}; }
+
+ protected:
+  /// @param object none in tests
+  Probe(const ProbeInfo& info, std::unique_ptr<kernel::BpfObject> object) : info_(info), object_(std::move(object)) {}
+
+ private:
+  ProbeInfo info_;
+  std::unique_ptr<kernel::BpfObject> object_;
 };
 
 }  // namespace tacho::probes

@@ -39,16 +39,11 @@ constexpr std::array<std::string_view, 1> kBoundedMaps{"sched_blocks"};
 
 class SchedProbe final : public Probe {
  public:
-  SchedProbe(std::unique_ptr<kernel::BpfObject> object, const Environment& environment)
-      : object_(std::move(object)),
-        blocks_("sched", object_->map("sched_blocks"), sizeof(sched_shard), environment.shards.shards()),
+  SchedProbe(std::unique_ptr<kernel::BpfObject> loaded, const Environment& environment)
+      : Probe({.name = "sched", .families = sched_families(), .bounded_maps = kBoundedMaps}, std::move(loaded)),
+        blocks_("sched", object().map("sched_blocks"), sizeof(sched_shard), environment.shards.shards()),
         hierarchies_(environment.hierarchies),
         targets_(environment.indices) {}
-
-  [[nodiscard]] std::string_view name() const override { return "sched"; }
-  [[nodiscard]] std::span<const metrics::Family> families() const override { return sched_families(); }
-  [[nodiscard]] const kernel::BpfObject& object() const override { return *object_; }
-  [[nodiscard]] std::span<const std::string_view> bounded_maps() const override { return kBoundedMaps; }
 
   Result<void> add_target(std::uint32_t index) override {
     targets_.at(index) = {};
@@ -59,8 +54,11 @@ class SchedProbe final : public Probe {
 
   Result<void> flush() override { return blocks_.flush(); }
 
-  Result<void> adopt() override {
-    const bpf_program* program = object_->program("sched_adopt");
+  Result<void> look_after(Occasion occasion, std::int64_t /*now_ns*/) override {
+    if (occasion != Occasion::targets_added) {
+      return {};
+    }
+    const bpf_program* program = object().program("sched_adopt");
     return program != nullptr ? kernel::run_iterator(program)
                               : fail("threads that sleep since before tacho are not known until they wake");
   }
@@ -69,7 +67,7 @@ class SchedProbe final : public Probe {
     const State& target = update(look);
     const CpuAllowance& cpu = target.limits.allowance();
     SchedSample& part = sample.sched.emplace();
-    if (object_->attached("threads")) {
+    if (object().attached("threads")) {
       part.counters.running_ns = target.totals.state_ns[TACHO_THREAD_RUNNING];
     }
     part.counters.cores = cpu.cores;
@@ -127,7 +125,6 @@ class SchedProbe final : public Probe {
     return target;
   }
 
-  std::unique_ptr<kernel::BpfObject> object_;
   TargetBlocks blocks_;
   CpuHierarchies hierarchies_;
   std::size_t possible_cpus_ = kernel::possible_cpus();

@@ -43,25 +43,20 @@ constexpr std::array<std::string_view, 3> kBoundedMaps{"listening_ports", "depen
 
 class SocketProbe final : public Probe {
  public:
-  SocketProbe(std::unique_ptr<kernel::BpfObject> object, kernel::MappedArray chains, Dependencies dependencies,
+  SocketProbe(std::unique_ptr<kernel::BpfObject> loaded, kernel::MappedArray chains, Dependencies dependencies,
               const Environment& environment, config::AnatomySwitch anatomy)
-      : object_(std::move(object)),
+      : Probe({.name = "socket", .families = socket_families(), .bounded_maps = kBoundedMaps}, std::move(loaded)),
         anatomy_(anatomy),
         chains_(std::move(chains)),
-        blocks_("socket", object_->map("socket_blocks"), sizeof(socket_shard), environment.shards.shards()),
+        blocks_("socket", object().map("socket_blocks"), sizeof(socket_shard), environment.shards.shards()),
         dependencies_(std::move(dependencies)),
         intervals_ns_(environment.indices),
         slow_(environment.indices),
         recorder_(environment.indices, anatomy.minute.count()) {
     if (anatomy_.enabled) {
-      recorder_.open(*object_);
+      recorder_.open(object());
     }
   }
-
-  [[nodiscard]] std::string_view name() const override { return "socket"; }
-  [[nodiscard]] std::span<const metrics::Family> families() const override { return socket_families(); }
-  [[nodiscard]] const kernel::BpfObject& object() const override { return *object_; }
-  [[nodiscard]] std::span<const std::string_view> bounded_maps() const override { return kBoundedMaps; }
 
   Result<void> add_target(std::uint32_t index) override {
     recorder_.forget(index);
@@ -95,48 +90,17 @@ class SocketProbe final : public Probe {
     return done ? others : done;
   }
 
-  Result<void> adopt() override {
-    const bpf_program* program = object_->program(kAdopt);
-    if (program == nullptr) {
-      return fail("sockets that are older than tacho are not known");
+  Result<void> look_after(Occasion occasion, std::int64_t now_ns) override {
+    switch (occasion) {
+      case Occasion::targets_added:
+        return adopt(kAdopt, "sockets that are older than tacho are not known");
+      case Occasion::half_minute:
+        return adopt(kAdoptListeners, {});  // of connections their own operations tell
+      case Occasion::second:
+        break;
     }
-    if (auto done = list_ports(); !done) {
-      return done;
-    }
-    return kernel::run_iterator(program);
-  }
-
-  /// Of connections their own operations tell.
-  Result<void> find_missed() override {
-    const bpf_program* program = object_->program(kAdoptListeners);
-    if (program == nullptr) {
-      return {};  // adopt() has told
-    }
-    if (auto done = list_ports(); !done) {
-      return done;
-    }
-    return kernel::run_iterator(program);
-  }
-
-  Result<void> maintain(std::int64_t now_ns) override {
     recorder_.take();
-    if (now_ns < next_sweep_ns_) {
-      return {};
-    }
-    next_sweep_ns_ = now_ns + kSweepIntervalNs;
-    for (const Sweep& sweep : kSweeps) {
-      const bpf_program* iterator = object_->program(sweep.iterator);
-      const bpf_program* keys = object_->program(sweep.keys);
-      if (iterator == nullptr && keys == nullptr) {
-        return fail(std::string(sweep.iterator) + " is missing: what gets no reply stays in flight");
-      }
-      const int map = object_->map(sweep.map);
-      if (auto done = iterator != nullptr ? kernel::run_map_iterator(iterator, map) : kernel::run_over_keys(keys, map);
-          !done) {
-        return done;
-      }
-    }
-    return {};
+    return now_ns < next_sweep_ns_ ? Result<void>() : sweep(now_ns);
   }
 
   void sample(const Look& look, TargetSample& sample) override {
@@ -146,10 +110,10 @@ class SocketProbe final : public Probe {
     }
     for_each_shard(look.index, [&part](const socket_shard& shard) { add_shard(part, shard); });
     complete(part, dependencies_.calls(look.index, asked(look.index), look.in_detail));
-    if (!object_->attached("receive") || !object_->attached("send")) {
+    if (!object().attached("receive") || !object().attached("send")) {
       part.counters.turns.reset();
       part.counters.queue_ns.reset();
-    } else if (!object_->attached("data_ready")) {
+    } else if (!object().attached("data_ready")) {
       part.counters.queue_ns.reset();
     }
     if (part.anatomy) {
@@ -183,10 +147,40 @@ class SocketProbe final : public Probe {
   }
 
  private:
+  /// @param complaint where the program is missing; empty: that has been told
+  Result<void> adopt(const char* iterator, std::string_view complaint) {
+    const bpf_program* program = object().program(iterator);
+    if (program == nullptr) {
+      return complaint.empty() ? Result<void>() : fail(std::string(complaint));
+    }
+    if (auto done = list_ports(); !done) {
+      return done;
+    }
+    return kernel::run_iterator(program);
+  }
+
+  /// Ends what nobody ended.
+  Result<void> sweep(std::int64_t now_ns) {
+    next_sweep_ns_ = now_ns + kSweepIntervalNs;
+    for (const Sweep& sweep : kSweeps) {
+      const bpf_program* iterator = object().program(sweep.iterator);
+      const bpf_program* keys = object().program(sweep.keys);
+      if (iterator == nullptr && keys == nullptr) {
+        return fail(std::string(sweep.iterator) + " is missing: what gets no reply stays in flight");
+      }
+      const int map = object().map(sweep.map);
+      if (auto done = iterator != nullptr ? kernel::run_map_iterator(iterator, map) : kernel::run_over_keys(keys, map);
+          !done) {
+        return done;
+      }
+    }
+    return {};
+  }
+
   /// Who listens, on the machine and in tacho's own network.
   Result<void> list_ports() {
     for (const std::string_view pass : kListeners) {
-      if (const bpf_program* program = object_->program(pass); program != nullptr) {
+      if (const bpf_program* program = object().program(pass); program != nullptr) {
         if (auto done = kernel::run_iterator(program); !done) {
           return done;
         }
@@ -221,7 +215,6 @@ class SocketProbe final : public Probe {
     }
   }
 
-  std::unique_ptr<kernel::BpfObject> object_;
   config::AnatomySwitch anatomy_;
   kernel::MappedArray chains_;  // by index
   TargetBlocks blocks_;

@@ -6,25 +6,26 @@
 #include <cmath>
 #include <random>
 
-#include "kernel/statistics.h"
 #include "metrics/gain.h"
 #include "metrics/proto_family.h"
 #include "scrape/kernel_clock.h"
 
 namespace tacho::scrape {
 Scraper::Scraper(const config::Config& config, std::vector<std::unique_ptr<probes::Probe>> probes,
-                 std::vector<std::string> failed, const kernel::BpfObject& targets_object, targets::TargetTable& table,
-                 std::mutex& mutex)
+                 std::vector<std::string> failed, std::vector<kernel::HealthSource> objects,
+                 targets::TargetTable& table, std::mutex& mutex)
     : window_(config.window),
       run_statistics_(config.run_statistics),
       start_(process_start()),
       probes_(std::move(probes)),
       failed_(std::move(failed)),
-      targets_object_(targets_object),
+      sources_(std::move(objects)),
       table_(table),
       mutex_(mutex),
       runtimes_(table.indices()),
-      instance_(fmt::format("{:08x}", std::random_device{}())) {
+      instance_(fmt::format("{:08x}", std::random_device{}())),
+      objects_(sources_.size()),
+      skipped_(sources_.size()) {
   set_exposition(config);
 }
 
@@ -46,60 +47,43 @@ metrics::PageStyle Scraper::style(metrics::Format format) const {
 void Scraper::build_series(Runtime& runtime) const {
   runtime.series.clear();
   for (const auto& probe : probes_) {
-    runtime.series.emplace_back(probe->families(), runtime.target->wanted.labels, *layout_);
+    runtime.series.emplace_back(probe->info().families, runtime.target->wanted.labels, *layout_);
   }
   for (const Judgement& judgement : kJudgements) {
     runtime.series.emplace_back(judgement.families(), runtime.target->wanted.labels, *layout_);
   }
 }
 
-void Scraper::adopt() {
+void Scraper::look_after(probes::Occasion occasion) {
   for (const auto& probe : probes_) {
-    if (auto done = probe->adopt(); !done) {
-      spdlog::warn("probe {}: {}", probe->name(), done.error().message);
+    const std::string_view name = probe->info().name;
+    if (auto done = probe->look_after(occasion, kernel_now_ns());
+        !done && (occasion != probes::Occasion::second || maintenance_.insert(name).second)) {
+      spdlog::warn("probe {}: {}", name, done.error().message);
     }
   }
 }
 
-void Scraper::find_missed() {
-  for (const auto& probe : probes_) {
-    if (auto done = probe->find_missed(); !done) {
-      spdlog::warn("probe {}: {}", probe->name(), done.error().message);
-    }
-  }
-}
-
-void Scraper::count_skipped() {
-  const auto all = objects();
-  skipped_.resize(all.size());
-  skipped_so_far_.resize(all.size());
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    skipped_so_far_[i] = skipped_[i].update(kernel::program_statistics(*all[i]));
+void Scraper::look_at_objects(bool with_maps) {
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    objects_[i].health = sources_[i](with_maps);
+    objects_[i].skipped = skipped_[i].update(objects_[i].health.programs);
   }
 }
 
 metrics::Losses Scraper::total_losses() const {
   metrics::Losses sum{.requests = losses_.requests};
-  for (const auto& probe : probes_) {
-    sum.lost += lost_events(probe->object());
-  }
-  for (const std::uint64_t events : skipped_so_far_) {
-    sum.skipped += events;
+  for (std::size_t i = 0; i < objects_.size(); ++i) {
+    // What the first one loses is news of targets, which discovery makes up for.
+    sum.lost += i > 0 ? lost_events(objects_[i].health) : 0;
+    sum.skipped += objects_[i].skipped;
   }
   return sum;
 }
 
-void Scraper::maintain() {
-  for (const auto& probe : probes_) {
-    if (auto done = probe->maintain(kernel_now_ns()); !done && maintenance_.insert(probe->name()).second) {
-      spdlog::warn("probe {}: {}", probe->name(), done.error().message);
-    }
-  }
-}
-
 void Scraper::sample() {
   const std::lock_guard lock(mutex_);
-  count_skipped();
+  look_at_objects(false);
   losses_ = total_losses();
   std::uint64_t requests = 0;  // since the last sample
   const std::int64_t now = kernel_now_ns();
@@ -108,7 +92,7 @@ void Scraper::sample() {
   }
   // While the program was stopped, time went on.
   tick_ = std::max(tick_ + 1, 1 + static_cast<std::uint64_t>(std::llround(seconds_since(first_sample_ns_))));
-  maintain();
+  look_after(probes::Occasion::second);
   for (const auto& runtime : runtimes_) {
     if (!runtime) {
       continue;
@@ -181,14 +165,6 @@ void Scraper::reconfigure(const config::Config& config) {
 ReloadState Scraper::reload_state() {
   const std::lock_guard lock(mutex_);
   return reload_;
-}
-
-std::vector<const kernel::BpfObject*> Scraper::objects() const {
-  std::vector<const kernel::BpfObject*> all{&targets_object_};
-  for (const auto& probe : probes_) {
-    all.push_back(&probe->object());
-  }
-  return all;
 }
 
 void Scraper::observe_web(std::function<WebCounters()> counters) {

@@ -15,6 +15,7 @@
 
 #include "boundary/readers.h"
 #include "config/config.h"
+#include "kernel/health.h"
 #include "kernel/skipped_events.h"
 #include "metrics/buckets.h"
 #include "metrics/exposition.h"
@@ -40,9 +41,9 @@ namespace tacho::scrape {
 class Scraper final : public targets::TargetObserver {
  public:
   /// @param failed names of probes that are enabled and could not be loaded
-  /// @param targets_object owner of the look-up maps, for the metrics about itself
+  /// @param objects how the BPF objects do, that of the targets first
   Scraper(const config::Config& config, std::vector<std::unique_ptr<probes::Probe>> probes,
-          std::vector<std::string> failed, const kernel::BpfObject& targets_object, targets::TargetTable& table,
+          std::vector<std::string> failed, std::vector<kernel::HealthSource> objects, targets::TargetTable& table,
           std::mutex& mutex);
 
   /// With the mutex held.
@@ -59,10 +60,8 @@ class Scraper final : public targets::TargetObserver {
   /// Somebody reads an exposition; waits for nobody. @param reader what tells it from others
   void read_by(std::string_view reader);
 
-  /// Finds the sockets and waits that are older than their targets; takes the mutex.
-  void adopt();
-  /// Has the probes find what hooks have missed.
-  void find_missed();
+  /// Has the probes look after what no event tells.
+  void look_after(probes::Occasion occasion);
   /// Samples the counters behind the windowed gauges; once a second, takes the mutex.
   void sample();
   /// One exposition; takes the mutex, changes nothing. One probe that fails leaves out its own families only.
@@ -96,9 +95,6 @@ class Scraper final : public targets::TargetObserver {
   [[nodiscard]] WhyView why(std::span<const std::string> ids);
 
   [[nodiscard]] ReloadState reload_state();
-
-  /// Of the targets first, then of the probes.
-  [[nodiscard]] std::vector<const kernel::BpfObject*> objects() const;
 
  private:
   /// What user space keeps about a target.
@@ -153,10 +149,9 @@ class Scraper final : public targets::TargetObserver {
   void write_judgement(PageText& page, std::size_t number, metrics::Format format);
   void write_self(std::string& out, metrics::Format format);
   Result<void> add_to_probes(std::uint32_t index);
-  /// Brings what the kernel has kept from the programs up to date.
-  void count_skipped();
+  /// Looks how the objects do. @param with_maps and how full their maps are
+  void look_at_objects(bool with_maps);
   [[nodiscard]] metrics::Losses total_losses() const;
-  void maintain();
   [[nodiscard]] TargetSummary summarize(const Runtime& runtime) const;
   [[nodiscard]] TableRow row(const Runtime& runtime) const;
   [[nodiscard]] const Runtime* find(std::string_view id) const;
@@ -177,7 +172,7 @@ class Scraper final : public targets::TargetObserver {
   std::chrono::system_clock::time_point start_;
   std::vector<std::unique_ptr<probes::Probe>> probes_;
   std::vector<std::string> failed_;
-  const kernel::BpfObject& targets_object_;
+  std::vector<kernel::HealthSource> sources_;
   targets::TargetTable& table_;
   std::mutex& mutex_;
   std::vector<std::unique_ptr<Runtime>> runtimes_;  // by index
@@ -194,8 +189,8 @@ class Scraper final : public targets::TargetObserver {
   std::uint64_t tick_ = 0;  // of the last sample: seconds since the first one, and 1
   std::int64_t first_sample_ns_ = 0;
   metrics::Losses losses_;                      // as of the last sample
-  std::vector<kernel::SkippedEvents> skipped_;  // by object, as objects() lists them
-  std::vector<std::uint64_t> skipped_so_far_;   // the same, as of the last look
+  std::vector<ObservedObject> objects_;         // by source, as of the last look
+  std::vector<kernel::SkippedEvents> skipped_;  // the same
 };
 
 }  // namespace tacho::scrape

@@ -14,12 +14,6 @@
 // Expositions: the families of each probe, what is judged from samples, what is known about tacho itself.
 
 namespace tacho::scrape {
-namespace {
-
-constexpr std::array<std::string_view, 2> kTargetMaps{"cgroup_targets", "process_targets"};
-
-}  // namespace
-
 std::string Scraper::window_text() const {
   return config::format_duration(window_);
 }
@@ -43,7 +37,7 @@ void Scraper::write_probe(PageText& page, std::size_t number, metrics::Format fo
   probes::Probe& probe = *probes_[number];
   const std::int64_t start = kernel_now_ns();
   const std::size_t before = page.size();
-  result.collector = probe.name();
+  result.collector = probe.info().name;
   try {
     Rows rows;
     for (const auto& runtime : runtimes_) {
@@ -53,9 +47,9 @@ void Scraper::write_probe(PageText& page, std::size_t number, metrics::Format fo
                    rows.back().second);
       }
     }
-    write_families(page, probe.families(), number, rows, format);
+    write_families(page, probe.info().families, number, rows, format);
   } catch (const std::exception& error) {
-    spdlog::error("probe {}: {}", probe.name(), error.what());
+    spdlog::error("probe {}: {}", probe.info().name, error.what());
     page.cut(before);
     result.success = false;
   }
@@ -113,15 +107,11 @@ void Scraper::write_self(std::string& out, metrics::Format format) {
       metrics::append_families(out, families, format);
     }
   };
-  count_skipped();
-  std::vector<ObservedObject> objects{{&targets_object_, kTargetMaps, skipped_so_far_[0]}};
-  for (const auto& probe : probes_) {
-    objects.push_back({&probe->object(), probe->bounded_maps(), skipped_so_far_[objects.size()]});
-  }
+  look_at_objects(true);
   const WebCounters web = web_ ? web_() : WebCounters{};
   append(program_metrics(reload_, web.dropped_log_lines));
   append(target_metrics(table_));
-  append(object_metrics(objects, failed_, run_statistics_));
+  append(object_metrics(objects_, failed_, run_statistics_));
   std::vector<CollectorResult> results = results_;
   for (const std::string& name : failed_) {
     results.push_back({.collector = name, .seconds = 0, .success = false});

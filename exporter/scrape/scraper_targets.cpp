@@ -22,7 +22,7 @@ Result<void> Scraper::add_to_probes(std::uint32_t index) {
       for (std::size_t done = 0; done < i; ++done) {
         probes_[done]->remove_target(index);
       }
-      return std::unexpected(added.error().within("probe " + std::string(probes_[i]->name())));
+      return std::unexpected(added.error().within("probe " + std::string(probes_[i]->info().name)));
     }
   }
   return {};

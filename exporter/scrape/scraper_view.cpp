@@ -84,9 +84,9 @@ TableView Scraper::table(const TableQuery& query) {
   TableView view;
   view.time = {instance_, tick_};
   view.lost = losses_.lost + losses_.skipped;
-  for (const auto* object : objects()) {
+  for (const ObservedObject& object : objects_) {
     view.unhooked += static_cast<std::size_t>(
-        std::ranges::count_if(object->hooks(), [](const kernel::HookState& hook) { return !hook.attached(); }));
+        std::ranges::count_if(object.health.hooks, [](const kernel::HookState& hook) { return !hook.attached(); }));
   }
   view.unhooked += failed_.size();
   std::vector<std::pair<double, const Runtime*>> order;
@@ -208,16 +208,14 @@ std::optional<DetailView> Scraper::detail(std::string_view id, std::uint64_t sin
   }
   view.points = runtime->history.points(since);
   view.columns = runtime->history.columns(since);
-  const auto all = objects();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const kernel::BpfObject* object = all[i];
-    for (const kernel::HookState& hook : object->hooks()) {
-      view.hooks.push_back({object->name(), hook});
+  for (const auto& [object, skipped] : objects_) {
+    for (const kernel::HookState& hook : object.hooks) {
+      view.hooks.push_back({object.name, hook});
     }
-    for (const auto& [reason, events] : losses(*object)) {
-      view.losses.push_back({object->name(), reason, events});
+    for (const auto& [reason, events] : losses(object)) {
+      view.losses.push_back({object.name, reason, events});
     }
-    view.losses.push_back({object->name(), "skipped", i < skipped_so_far_.size() ? skipped_so_far_[i] : 0});
+    view.losses.push_back({object.name, "skipped", skipped});
   }
   return view;
 }

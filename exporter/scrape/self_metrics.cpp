@@ -2,12 +2,12 @@
 
 #include <linux/capability.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/log.h"
 #include "base/version.h"
 #include "bpf/lib/loss.h"
-#include "kernel/statistics.h"
 
 namespace tacho::scrape {
 namespace {
@@ -16,11 +16,11 @@ constexpr std::array<std::string_view, TACHO_LOSS_REASONS> kReasons{"socket_stat
                                                                     "map_full",     "stale_target", "peer_overflow",
                                                                     "http2_step",   "http2_stream"};
 
-void add_hooks(const kernel::BpfObject& object, prometheus::MetricFamily& family) {
-  for (const kernel::HookState& hook : object.hooks()) {
+void add_hooks(const kernel::ObjectHealth& object, prometheus::MetricFamily& family) {
+  for (const kernel::HookState& hook : object.hooks) {
     add_sample(
         family,
-        {{"probe", std::string(object.name())}, {"hook", std::string(hook.hook)}, {"method", std::string(hook.method)}},
+        {{"probe", std::string(object.name)}, {"hook", std::string(hook.hook)}, {"method", std::string(hook.method)}},
         hook.attached() ? 1 : 0);
   }
 }
@@ -55,17 +55,15 @@ prometheus::MetricFamily single(SelfName name, double value) {
   return family;
 }
 
-std::vector<std::pair<std::string_view, std::uint64_t>> losses(const kernel::BpfObject& object) {
+std::vector<std::pair<std::string_view, std::uint64_t>> losses(const kernel::ObjectHealth& object) {
   std::vector<std::pair<std::string_view, std::uint64_t>> list;
-  if (const auto counts = kernel::read_per_cpu_counters(object.map("lost_events"), kReasons.size())) {
-    for (std::size_t i = 0; i < kReasons.size(); ++i) {
-      list.emplace_back(kReasons[i], (*counts)[i]);
-    }
+  for (std::size_t i = 0; i < std::min(kReasons.size(), object.lost.size()); ++i) {
+    list.emplace_back(kReasons[i], object.lost[i]);
   }
   return list;
 }
 
-std::uint64_t lost_events(const kernel::BpfObject& object) {
+std::uint64_t lost_events(const kernel::ObjectHealth& object) {
   std::uint64_t sum = 0;
   for (const auto& [reason, events] : losses(object)) {
     // A peer beyond max_peers is counted as another: nothing is lost.
@@ -86,11 +84,10 @@ std::vector<prometheus::MetricFamily> object_metrics(std::span<const ObservedObj
   for (const std::string& probe : failed) {
     add_sample(attached, {{"probe", probe}, {"hook", "all"}, {"method", "none"}}, 0);
   }
-  for (const ObservedObject& observed : objects) {
-    const kernel::BpfObject& object = *observed.object;
-    const std::string probe(object.name());
+  for (const auto& [object, skipped] : objects) {
+    const std::string probe(object.name);
     add_hooks(object, attached);
-    for (const kernel::ProgramStatistics& program : kernel::program_statistics(object)) {
+    for (const kernel::ProgramStatistics& program : object.programs) {
       const LabelPairs labels{{"probe", probe}, {"program", program.program}};
       add_sample(misses, labels, static_cast<double>(program.misses));
       if (run_statistics) {
@@ -101,13 +98,11 @@ std::vector<prometheus::MetricFamily> object_metrics(std::span<const ObservedObj
     for (const auto& [reason, events] : losses(object)) {
       add_sample(lost, {{"probe", probe}, {"reason", std::string(reason)}}, static_cast<double>(events));
     }
-    add_sample(lost, {{"probe", probe}, {"reason", "skipped"}}, static_cast<double>(observed.skipped));
-    for (const std::string_view map : observed.maps) {
-      if (const auto fill = kernel::map_fill(object, std::string(map))) {
-        const LabelPairs labels{{"probe", probe}, {"map", fill->map}};
-        add_sample(entries, labels, static_cast<double>(fill->entries));
-        add_sample(max_entries, labels, static_cast<double>(fill->max_entries));
-      }
+    add_sample(lost, {{"probe", probe}, {"reason", "skipped"}}, static_cast<double>(skipped));
+    for (const kernel::MapFill& fill : object.maps) {
+      const LabelPairs labels{{"probe", probe}, {"map", fill.map}};
+      add_sample(entries, labels, static_cast<double>(fill.entries));
+      add_sample(max_entries, labels, static_cast<double>(fill.max_entries));
     }
   }
   return {attached, run_seconds, runs, misses, lost, entries, max_entries};

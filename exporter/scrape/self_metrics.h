@@ -9,18 +9,17 @@
 #include <utility>
 #include <vector>
 
-#include "kernel/bpf_object.h"
+#include "kernel/health.h"
 #include "process/capabilities.h"
 #include "scrape/self_families.h"
 #include "targets/target_table.h"
 
 namespace tacho::scrape {
 
-/// A BPF object and what is exported about it.
+/// A BPF object as of the last look at it.
 struct ObservedObject {
-  const kernel::BpfObject* object = nullptr;
-  std::span<const std::string_view> maps;  ///< hash maps whose fill is exported
-  std::uint64_t skipped = 0;               ///< events that the kernel kept from its programs
+  kernel::ObjectHealth health;
+  std::uint64_t skipped = 0;  ///< events that the kernel kept from its programs
 };
 
 /// How reading one collector went.
@@ -63,9 +62,9 @@ std::vector<prometheus::MetricFamily> program_metrics(const ReloadState& reload,
 std::vector<prometheus::MetricFamily> rights_metrics(std::span<const process::Rights> processes);
 
 /// Events lost by an object so far, by reason; empty if they cannot be read.
-std::vector<std::pair<std::string_view, std::uint64_t>> losses(const kernel::BpfObject& object);
+std::vector<std::pair<std::string_view, std::uint64_t>> losses(const kernel::ObjectHealth& object);
 
 /// Events that an object could not count so far, whatever the reason; a peer that is counted under `other` is none.
-std::uint64_t lost_events(const kernel::BpfObject& object);
+std::uint64_t lost_events(const kernel::ObjectHealth& object);
 
 }  // namespace tacho::scrape

@@ -205,8 +205,8 @@ void Discovery::look_at_names(Time now) {
 }
 
 Time Discovery::run(Time now) {
-  const auto losses = kernel::read_per_cpu_counters(object_.map("lost_events"), TACHO_LOSS_REASONS);
-  if (losses && (*losses)[TACHO_LOST_RING_FULL] != seen_ring_losses_) {
+  const auto losses = kernel::lost_events(object_);
+  if (losses && losses->size() == TACHO_LOSS_REASONS && (*losses)[TACHO_LOST_RING_FULL] != seen_ring_losses_) {
     seen_ring_losses_ = (*losses)[TACHO_LOST_RING_FULL];
     everything_due_ = true;
     schedule(now);

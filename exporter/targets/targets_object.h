@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -14,6 +16,9 @@ namespace tacho::targets {
 /// @param cgroup_v1 cgroups are those of the v1 memory controller
 Result<std::unique_ptr<kernel::BpfObject>> load_targets_object(std::size_t indices, bool cgroup_v1,
                                                                const kernel::LoadOptions& options);
+
+/// Maps of it whose fill is exported.
+inline constexpr std::array<std::string_view, 2> kBoundedMaps{"cgroup_targets", "process_targets"};
 
 /// What bpf/targets.bpf.c is compiled to, the best first.
 std::vector<kernel::Variant> targets_variants();

@@ -146,7 +146,7 @@ TEST_CASE("discovery is off when something is configured, and what is excluded s
 TEST_CASE("a member that finds no room in the kernel's maps is counted, once") {
   const std::string path = playground() + "/" + unique_name();
   Running tacho(watching(path));
-  const auto objects = tacho.app().scraper().objects();
+  const auto objects = tacho.app().objects();
   const auto targets = std::ranges::find(objects, "targets", [](const auto* object) { return object->name(); });
   REQUIRE(targets != objects.end());
   const auto map = tacho::kernel::Map<std::uint64_t, target_ref>::open(**targets, "cgroup_targets");

@@ -37,7 +37,7 @@ struct Ids {
 
 Ids ids_of(Running& tacho) {
   Ids ids;
-  for (const tacho::kernel::BpfObject* object : tacho.app().scraper().objects()) {
+  for (const tacho::kernel::BpfObject* object : tacho.app().objects()) {
     bpf_program* program = nullptr;
     bpf_object__for_each_program(program, object->get()) {
       bpf_prog_info info{};
@@ -94,7 +94,7 @@ TEST_CASE("a tacho that ends leaves no program and no map behind, and another on
 }
 
 TEST_CASE("every object is loaded once: what the kernel refuses is known before") {
-  for (const tacho::kernel::BpfObject* object : shared().app().scraper().objects()) {
+  for (const tacho::kernel::BpfObject* object : shared().app().objects()) {
     CAPTURE(object->name());
     // Up to Linux 5.11 an iterator may not ask for paths, which only the verifier tells.
     const bool may_ask_for_paths = object->name() != "targets" || object->program("list_processes") != nullptr;

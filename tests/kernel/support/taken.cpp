@@ -14,7 +14,7 @@ const auto kPage = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }  // namespace
 
 Taken::Taken(App& app) : page_(MAP_FAILED) {
-  for (const auto* object : app.scraper().objects()) {
+  for (const auto* object : app.objects()) {
     if (object->name() == "socket") {
       page_ = ::mmap(nullptr, kPage, PROT_READ, MAP_SHARED, object->map("slow_records"), 0);
     }

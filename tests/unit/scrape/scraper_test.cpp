@@ -12,13 +12,14 @@
 #include <vector>
 
 #include "kernel/support/page.h"
+#include "metrics/buckets.h"
 #include "probes/probe.h"
 #include "targets/target_table.h"
-#include "targets/targets_object.h"
 
 namespace metrics = tacho::metrics;
 namespace targets = tacho::targets;
 using tacho::Result;
+using tacho::kernel_test::Labels;
 using tacho::kernel_test::Page;
 
 using namespace std::chrono_literals;
@@ -28,19 +29,17 @@ namespace {
 constexpr std::array kGood{metrics::Family{"tacho_good_total", metrics::Type::counter, "", "A counter.", "", {}}};
 constexpr std::array kBad{metrics::Family{"tacho_bad_total", metrics::Type::counter, "", "A counter.", "", {}}};
 
-/// A probe of one counter, which is the number of its target.
+/// A probe of one counter, which is the number of its target. Of a sample it knows what a test says.
 class FakeProbe final : public tacho::probes::Probe {
  public:
-  FakeProbe(std::string_view name, std::span<const metrics::Family> families, const tacho::kernel::BpfObject& object)
-      : name_(name), families_(families), object_(object) {}
+  FakeProbe(std::string_view name, std::span<const metrics::Family> families)
+      : Probe({.name = name, .families = families, .bounded_maps = {}}, nullptr) {}
 
   bool throws = false;
   bool refuses = false;
   std::vector<std::uint32_t> targets;
+  tacho::probes::TargetSample known;
 
-  [[nodiscard]] std::string_view name() const override { return name_; }
-  [[nodiscard]] std::span<const metrics::Family> families() const override { return families_; }
-  [[nodiscard]] const tacho::kernel::BpfObject& object() const override { return object_; }
   Result<void> add_target(std::uint32_t index) override {
     if (refuses) {
       return tacho::fail("no memory");
@@ -50,40 +49,53 @@ class FakeProbe final : public tacho::probes::Probe {
   }
   void remove_target(std::uint32_t index) override { std::erase(targets, index); }
   Result<void> flush() override { return {}; }
-  Result<void> adopt() override { return {}; }
-  void sample(const tacho::probes::Look&, tacho::probes::TargetSample&) override {}
+  void sample(const tacho::probes::Look&, tacho::probes::TargetSample& sample) override {
+    if (known.socket) {
+      sample.socket = known.socket;
+    }
+    if (known.poll) {
+      sample.poll = known.poll;
+    }
+  }
   void read(const tacho::probes::Look& look, const metrics::Gauges&, metrics::Row& row) override {
     if (throws && look.index == 2) {
       throw std::runtime_error("no way");
     }
     row.values.push_back(metrics::Value::count(look.index));
   }
-
- private:
-  std::string_view name_;
-  std::span<const metrics::Family> families_;
-  const tacho::kernel::BpfObject& object_;
 };
 
-/// A scraper with two such probes and two targets.
+/// A scraper with two such probes, two targets, and what a test says of the objects.
 struct Stage {
   std::mutex mutex;
   targets::TargetTable table{4};
-  std::unique_ptr<tacho::kernel::BpfObject> object = targets::load_targets_object(5, false, {}).value();
+  tacho::kernel::ObjectHealth health{.name = "bad", .hooks = {}, .programs = {}, .lost = {}, .maps = {}};
   FakeProbe* good = nullptr;
   FakeProbe* bad = nullptr;
   std::unique_ptr<tacho::scrape::Scraper> scraper;
 
   Stage() {
     std::vector<std::unique_ptr<tacho::probes::Probe>> probes;
-    auto first = std::make_unique<FakeProbe>("bad", kBad, *object);
-    auto second = std::make_unique<FakeProbe>("good", kGood, *object);
+    auto first = std::make_unique<FakeProbe>("bad", kBad);
+    auto second = std::make_unique<FakeProbe>("good", kGood);
     bad = first.get();
     good = second.get();
     probes.push_back(std::move(first));
     probes.push_back(std::move(second));
-    scraper = std::make_unique<tacho::scrape::Scraper>(tacho::config::Config{}, std::move(probes),
-                                                       std::vector<std::string>{"broken"}, *object, table, mutex);
+    std::vector<tacho::kernel::HealthSource> objects{
+        [](bool) {
+          return tacho::kernel::ObjectHealth{.name = "targets", .hooks = {}, .programs = {}, .lost = {5}, .maps = {}};
+        },
+        [this](bool with_maps) {
+          tacho::kernel::ObjectHealth now = health;
+          if (!with_maps) {
+            now.maps.clear();
+          }
+          return now;
+        }};
+    scraper =
+        std::make_unique<tacho::scrape::Scraper>(tacho::config::Config{}, std::move(probes),
+                                                 std::vector<std::string>{"broken"}, std::move(objects), table, mutex);
   }
 
   targets::TargetTable::Changes want(std::initializer_list<const char*> names,
@@ -171,4 +183,51 @@ TEST_CASE("a probe that could not be loaded is named in the scrape") {
 TEST_CASE("OpenMetrics ends as it must") {
   Stage stage;
   CHECK(stage.scraper->scrape(metrics::Format::openmetrics).ends_with("# EOF\n"));
+}
+
+TEST_CASE("how objects do is exported as they tell it") {
+  Stage stage;
+  stage.health.hooks = {{"send", "tp_btf", ""}, {"receive", "none", "refused"}};
+  stage.health.programs = {{.program = "on_send", .runs = 7, .run_ns = 9, .misses = 3, .verified = 0}};
+  stage.health.lost = {0, 4};
+  stage.health.maps = {{"slots", 2, 8}};
+  const Page page = stage.page();
+  CHECK(page.value("tacho_probe_attached", {{"probe", "bad"}, {"hook", "send"}, {"method", "tp_btf"}}) == 1);
+  CHECK(page.value("tacho_probe_attached", {{"probe", "bad"}, {"hook", "receive"}}) == 0);
+  CHECK(page.value("tacho_probe_misses_total", {{"program", "on_send"}}) == 3);
+  CHECK(page.sum("tacho_lost_events_total", {{"probe", "bad"}}) == 4 + 3);  // `skipped` is what programs missed
+  CHECK(page.value("tacho_lost_events_total", {{"probe", "targets"}, {"reason", "socket_state"}}) == 5);
+  CHECK(page.value("tacho_map_entries", {{"map", "slots"}}) == 2);
+  CHECK(page.value("tacho_map_max_entries", {{"map", "slots"}}) == 8);
+}
+
+TEST_CASE("a sample of one probe says nothing of what another one would see") {
+  Stage stage;
+  auto& turns = stage.good->known.socket.emplace().counters.turns.emplace();
+  stage.want({"a"});
+  turns.requests = 10;
+  stage.good->known.socket->duration.slots[1] = 10;
+  stage.scraper->sample();
+  const Labels no_poll{{"target", "a"}, {"condition", "no_poll"}};
+  CHECK(stage.page().count("tacho_target_condition", no_poll) == 0);
+  CHECK(stage.page().value("tacho_target_condition", {{"target", "a"}, {"condition", "multiplexed"}}) == 0);
+  stage.bad->known.poll.emplace();
+  stage.scraper->sample();
+  CHECK(stage.page().value("tacho_target_condition", no_poll) == 1);
+  const auto table = stage.scraper->table({});
+  REQUIRE(table.rows.size() == 1);
+  CHECK(metrics::total(table.rows[0].summary.sockets.duration) == 10);
+  CHECK(table.rows[0].summary.request_rate > 0);
+}
+
+TEST_CASE("events that probes have lost are told of each target, those of discovery are not") {
+  Stage stage;
+  stage.want({"a"});
+  stage.scraper->sample();
+  const Labels lost{{"target", "a"}, {"condition", "lost_events"}};
+  CHECK(stage.page().value("tacho_target_condition", lost) == 0);
+  stage.health.lost = {1};
+  stage.scraper->sample();
+  CHECK(stage.page().value("tacho_target_condition", lost) == 1);
+  CHECK(stage.scraper->table({}).lost == 1);
 }

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "kernel/attach_plan.h"
+#include "kernel/statistics.h"
+
+namespace tacho::kernel {
+
+/// How a loaded object does: plain data.
+struct ObjectHealth {
+  std::string_view name;
+  std::vector<HookState> hooks;
+  std::vector<ProgramStatistics> programs;
+  std::vector<std::uint64_t> lost;  ///< events, by reason (bpf/lib/loss.h); empty: cannot be read
+  std::vector<MapFill> maps;        ///< those that can be read
+};
+
+/// Tells how an object does now; how full its maps are only if asked, since they are walked for that.
+using HealthSource = std::function<ObjectHealth(bool with_maps)>;
+
+/// @param object lives as long as the source
+/// @param maps whose fill is told
+HealthSource health_of(const BpfObject& object, std::span<const std::string_view> maps);
+
+}  // namespace tacho::kernel
