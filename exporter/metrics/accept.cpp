@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/ascii.h"
+#include "base/weight.h"
 #include "metrics/exposition.h"
 
 namespace tacho::metrics {
@@ -34,8 +36,7 @@ bool is_token_char(char c) {
 
 std::string lower(std::string_view text) {
   std::string result(text);
-  std::ranges::transform(result, result.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  std::ranges::transform(result, result.begin(), [](char c) { return tacho::lower(c); });
   return result;
 }
 
@@ -99,23 +100,6 @@ class Scanner {
  private:
   std::string_view rest_;
 };
-
-/// qvalue = ( "0" [ "." 0*3DIGIT ] ) / ( "1" [ "." 0*3("0") ] ), in thousandths.
-std::optional<int> parse_weight(std::string_view text) {
-  if (text.empty() || text.size() > 5 || (text[0] != '0' && text[0] != '1') || (text.size() > 1 && text[1] != '.')) {
-    return std::nullopt;
-  }
-  int weight = (text[0] - '0') * 1000;
-  int unit = 100;
-  for (const char c : text.substr(std::min<std::size_t>(2, text.size()))) {
-    if (c < '0' || c > '9') {
-      return std::nullopt;
-    }
-    weight += (c - '0') * unit;
-    unit /= 10;
-  }
-  return weight <= 1000 ? std::optional(weight) : std::nullopt;
-}
 
 bool parse_parameter(Scanner& in, MediaRange& range) {
   const std::string name = lower(in.token());

@@ -7,6 +7,7 @@
 #include <ranges>
 #include <utility>
 
+#include "base/weight.h"
 #include "web/message.h"
 
 namespace tacho::web {
@@ -23,13 +24,12 @@ std::string_view trim(std::string_view text) {
   return last == std::string_view::npos ? std::string_view{} : text.substr(first, last + 1 - first);
 }
 
-/// Whether the parameters of one entry leave it acceptable. A weight is 0 or up to three decimals, so one that is not
-/// zero has a digit other than 0 somewhere.
+/// Whether the parameters of one entry leave it acceptable; a malformed weight does not.
 bool has_weight(std::string_view parameters) {
   for (const auto part : parameters | std::views::split(';')) {
     const std::string_view parameter = trim(std::string_view(part.begin(), part.end()));
-    if (parameter.size() > 2 && same_name(parameter.substr(0, 2), "q=")) {
-      return parameter.find_first_of("123456789", 2) != std::string_view::npos;
+    if (same_name(parameter.substr(0, 2), "q=")) {
+      return parse_weight(parameter.substr(2)).value_or(0) > 0;
     }
   }
   return true;

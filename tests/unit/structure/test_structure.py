@@ -32,7 +32,7 @@ DIRECTIONS = {
     "boundary": {"base"},
     "config": {"base"},
     "kernel": {"base"},
-    "metrics": {"bpf"},
+    "metrics": {"base", "bpf"},
     "targets": {"base", "bpf", "config", "kernel"},
     "probes": {"base", "bpf", "config", "kernel", "metrics"},
     "scrape": {"base", "boundary", "bpf", "config", "kernel", "metrics", "probes", "process", "targets"},
