@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import signal
 import tempfile
 import time
@@ -15,6 +16,10 @@ from support.cpu import cpu_seconds
 from support.exposition import OPENMETRICS, TEXT, Change, Samples
 from support.process import Process
 from support.waiting import wait_until
+
+
+# How the report of a build by the presets asan and tsan begins.
+SANITIZER = re.compile(r"^.*(ERROR|WARNING): (Address|Thread|Leak)Sanitizer|^.*: runtime error: ", re.MULTILINE)
 
 
 def target(name: str, cgroup: str, **more) -> dict:
@@ -217,3 +222,6 @@ class Tacho:
             self.process.__exit__(*error)
         finally:
             self._directory.cleanup()
+        # Of a web process, too, whose end alone says little: it is started anew.
+        if found := SANITIZER.search(self.process.output):
+            raise AssertionError(f"a sanitizer of the build has found something:\n{self.process.output[found.start():]}")
