@@ -10,6 +10,7 @@
 
 #include "page/json.h"
 #include "scrape/target_view.h"
+#include "scrape/views.h"
 
 namespace tacho {
 namespace {
@@ -101,17 +102,17 @@ boundary::SealedAnswer Answers::answer(const Question& question) {
       break;
     }
     case Kind::targets:
-      text->append(scrape::targets_json(scraper.summaries(), app_.absent(), scraper.processes()));
+      text->append(scrape::targets_json(scraper.view(scrape::summaries), app_.absent(), scraper.processes()));
       break;
     case Kind::table:
-      text->append(page::table_json(scraper.table(question.table_query()), app_.absent()));
+      text->append(page::table_json(scraper.view(scrape::table_view, question.table_query()), app_.absent()));
       break;
     case Kind::history:
-      text->append(page::history_json(scraper.history(id_texts(question), question.since)));
+      text->append(page::history_json(scraper.view(scrape::history_view, id_texts(question), question.since)));
       break;
     case Kind::detail: {
       const auto ids = id_texts(question);
-      const auto view = ids.empty() ? std::nullopt : scraper.detail(ids.front(), question.since);
+      const auto view = ids.empty() ? std::nullopt : scraper.view(scrape::detail_view, ids.front(), question.since);
       if (!view) {
         return {.status = Status::missing, .text = {}};
       }
@@ -119,10 +120,10 @@ boundary::SealedAnswer Answers::answer(const Question& question) {
       break;
     }
     case Kind::slow:
-      text->append(page::slow_json(scraper.slowest(id_texts(question))));
+      text->append(page::slow_json(scraper.view(scrape::slow_view, id_texts(question))));
       break;
     case Kind::why:
-      text->append(page::why_json(scraper.why(id_texts(question))));
+      text->append(page::why_json(scraper.view(scrape::why_view, id_texts(question))));
       break;
     case Kind::reload:
       std::unreachable();

@@ -16,6 +16,7 @@
 #include "load_config.h"
 #include "probes/registry.h"
 #include "scrape/target_view.h"
+#include "scrape/views.h"
 #include "targets/cgroup_tree.h"
 #include "targets/surroundings.h"
 #include "targets/targets_object.h"
@@ -217,7 +218,7 @@ Result<std::unique_ptr<App>> App::start(const Cli& cli, const config::Config& co
   app->scraper_->set_reload_state({true, unix_time()});
   app->run(std::chrono::steady_clock::now());
   if (!paths->cgroupfs.empty()) {
-    report_names(paths->names, app->scraper_->summaries());
+    report_names(paths->names, app->scraper_->view(scrape::summaries));
   }
   return app;
 }

@@ -5,6 +5,7 @@
 #include "kernel/statistics.h"
 #include "metrics/exposition.h"
 #include "scrape/target_view.h"
+#include "scrape/views.h"
 
 // What `tacho plan` prints.
 
@@ -29,7 +30,7 @@ void App::describe(std::ostream& out) {
   for (const std::string& failed : failed_probes_) {
     out << "  " << failed << ": cannot be loaded, left out\n";
   }
-  const auto targets = scraper_->summaries();
+  const auto targets = scraper_->view(scrape::summaries);
   out << "targets: " << targets.size() << "\n";
   for (const scrape::TargetSummary& target : targets) {
     out << "  " << printable(target.name);

@@ -8,7 +8,9 @@
 
 #include "metrics/gain.h"
 #include "metrics/proto_family.h"
+#include "scrape/diagnosis.h"
 #include "scrape/kernel_clock.h"
+#include "scrape/process_metrics.h"
 
 namespace tacho::scrape {
 Scraper::Scraper(const config::Config& config, std::vector<std::unique_ptr<probes::Probe>> probes,
@@ -17,14 +19,15 @@ Scraper::Scraper(const config::Config& config, std::vector<std::unique_ptr<probe
     : window_(config.window),
       run_statistics_(config.run_statistics),
       start_(process_start()),
-      probes_(std::move(probes)),
-      failed_(std::move(failed)),
+      state_{.probes = std::move(probes),
+             .failed = std::move(failed),
+             .targets = std::vector<std::unique_ptr<TargetState>>(table.indices()),
+             .objects = std::vector<ObservedObject>(objects.size()),
+             .losses = {},
+             .instance = fmt::format("{:08x}", std::random_device{}())},
       sources_(std::move(objects)),
       table_(table),
       mutex_(mutex),
-      runtimes_(table.indices()),
-      instance_(fmt::format("{:08x}", std::random_device{}())),
-      objects_(sources_.size()),
       skipped_(sources_.size()) {
   set_exposition(config);
 }
@@ -44,9 +47,9 @@ metrics::PageStyle Scraper::style(metrics::Format format) const {
           .unix_ns = wall_clock_.unix_ns()};
 }
 
-void Scraper::build_series(Runtime& runtime) const {
+void Scraper::build_series(TargetState& runtime) const {
   runtime.series.clear();
-  for (const auto& probe : probes_) {
+  for (const auto& probe : state_.probes) {
     runtime.series.emplace_back(probe->info().families, runtime.target->wanted.labels, *layout_);
   }
   for (const Judgement& judgement : kJudgements) {
@@ -55,7 +58,7 @@ void Scraper::build_series(Runtime& runtime) const {
 }
 
 void Scraper::look_after(probes::Occasion occasion) {
-  for (const auto& probe : probes_) {
+  for (const auto& probe : state_.probes) {
     const std::string_view name = probe->info().name;
     if (auto done = probe->look_after(occasion, kernel_now_ns());
         !done && (occasion != probes::Occasion::second || maintenance_.insert(name).second)) {
@@ -66,17 +69,17 @@ void Scraper::look_after(probes::Occasion occasion) {
 
 void Scraper::look_at_objects(bool with_maps) {
   for (std::size_t i = 0; i < sources_.size(); ++i) {
-    objects_[i].health = sources_[i](with_maps);
-    objects_[i].skipped = skipped_[i].update(objects_[i].health.programs);
+    state_.objects[i].health = sources_[i](with_maps);
+    state_.objects[i].skipped = skipped_[i].update(state_.objects[i].health.programs);
   }
 }
 
 metrics::Losses Scraper::total_losses() const {
-  metrics::Losses sum{.requests = losses_.requests};
-  for (std::size_t i = 0; i < objects_.size(); ++i) {
+  metrics::Losses sum{.requests = state_.losses.requests};
+  for (std::size_t i = 0; i < state_.objects.size(); ++i) {
     // What the first one loses is news of targets, which discovery makes up for.
-    sum.lost += i > 0 ? lost_events(objects_[i].health) : 0;
-    sum.skipped += objects_[i].skipped;
+    sum.lost += i > 0 ? lost_events(state_.objects[i].health) : 0;
+    sum.skipped += state_.objects[i].skipped;
   }
   return sum;
 }
@@ -84,49 +87,40 @@ metrics::Losses Scraper::total_losses() const {
 void Scraper::sample() {
   const std::lock_guard lock(mutex_);
   look_at_objects(false);
-  losses_ = total_losses();
+  state_.losses = total_losses();
   std::uint64_t requests = 0;  // since the last sample
   const std::int64_t now = kernel_now_ns();
-  if (tick_ == 0) {
+  if (state_.tick == 0) {
     first_sample_ns_ = now;
   }
   // While the program was stopped, time went on.
-  tick_ = std::max(tick_ + 1, 1 + static_cast<std::uint64_t>(std::llround(seconds_since(first_sample_ns_))));
+  state_.tick =
+      std::max(state_.tick + 1, 1 + static_cast<std::uint64_t>(std::llround(seconds_since(first_sample_ns_))));
   look_after(probes::Occasion::second);
-  for (const auto& runtime : runtimes_) {
+  for (const auto& runtime : state_.targets) {
     if (!runtime) {
       continue;
     }
     const std::uint64_t before = runtime->requests;
-    keep(*runtime, sample(*runtime, false));
+    keep(*runtime, state_.sample(*runtime, false));
     requests += metrics::gain(before, runtime->requests);
   }
-  losses_.requests += requests;
+  state_.losses.requests += requests;
 }
 
-probes::TargetSample Scraper::sample(const Runtime& runtime, bool in_detail) const {
-  const probes::Look look = runtime.look(in_detail);
-  probes::TargetSample sample;
-  sample.time_ns = look.now_ns;
-  for (const auto& probe : probes_) {
-    probe->sample(look, sample);
-  }
-  return sample;
-}
-
-void Scraper::keep(Runtime& runtime, const probes::TargetSample& sample) const {
+void Scraper::keep(TargetState& runtime, const probes::TargetSample& sample) const {
   const auto& [time_ns, socket, poll, sched] = sample;
   const auto counters = [](const auto& part) { return part.counters; };
   runtime.window.push({.time_ns = time_ns,
                        .socket = socket.transform(counters),
                        .poll = poll.transform(counters),
                        .threads = sched.transform(counters),
-                       .losses = losses_});
-  runtime.history.push(tick_, {.time_ns = time_ns,
-                               .duration = socket ? socket->duration : metrics::FineHistogram{},
-                               .queue_ns = socket ? socket->counters.queue_ns.value_or(0) : 0,
-                               .idle_ns = poll ? poll->counters.ns : 0,
-                               .threads = poll ? poll->threads : 0});
+                       .losses = state_.losses});
+  runtime.history.push(state_.tick, {.time_ns = time_ns,
+                                     .duration = socket ? socket->duration : metrics::FineHistogram{},
+                                     .queue_ns = socket ? socket->counters.queue_ns.value_or(0) : 0,
+                                     .idle_ns = poll ? poll->counters.ns : 0,
+                                     .threads = poll ? poll->threads : 0});
   runtime.requests = socket ? metrics::total(socket->duration) : 0;
   auto waits = wait_sums(sample);
   if (!waits) {
@@ -148,7 +142,7 @@ void Scraper::reconfigure(const config::Config& config) {
   window_ = config.window;
   const auto layout = std::move(layout_);  // series refer to it until they are built again
   set_exposition(config);
-  for (const auto& runtime : runtimes_) {
+  for (const auto& runtime : state_.targets) {
     if (!runtime) {
       continue;
     }

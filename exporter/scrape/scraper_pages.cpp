@@ -7,8 +7,10 @@
 #include "config/units.h"
 #include "metrics/prometheus_families.h"
 #include "metrics/proto_family.h"
+#include "scrape/diagnosis.h"
 #include "scrape/kernel_clock.h"
 #include "scrape/process_metrics.h"
+#include "scrape/saturation.h"
 #include "scrape/scraper.h"
 
 // Expositions: the families of each probe, what is judged from samples, what is known about tacho itself.
@@ -34,13 +36,13 @@ void Scraper::write_families(PageText& page, std::span<const metrics::Family> fa
 }
 
 void Scraper::write_probe(PageText& page, std::size_t number, metrics::Format format, CollectorResult& result) {
-  probes::Probe& probe = *probes_[number];
+  probes::Probe& probe = *state_.probes[number];
   const std::int64_t start = kernel_now_ns();
   const std::size_t before = page.size();
   result.collector = probe.info().name;
   try {
     Rows rows;
-    for (const auto& runtime : runtimes_) {
+    for (const auto& runtime : state_.targets) {
       if (shows(runtime)) {
         rows.emplace_back(runtime.get(), metrics::Row{});
         probe.read(runtime->look(format != metrics::Format::prometheus_text), runtime->window.gauges(),
@@ -58,7 +60,7 @@ void Scraper::write_probe(PageText& page, std::size_t number, metrics::Format fo
 
 const std::array<Scraper::Judgement, 3> Scraper::kJudgements{{
     {saturation_families,
-     [](const Runtime& runtime) -> std::optional<metrics::Row> {
+     [](const TargetState& runtime) -> std::optional<metrics::Row> {
        const auto estimate = saturation(runtime.window.samples());
        if (!estimate) {
          return {};
@@ -68,14 +70,14 @@ const std::array<Scraper::Judgement, 3> Scraper::kJudgements{{
        return row;
      }},
     {bottleneck_families,
-     [](const Runtime& runtime) -> std::optional<metrics::Row> {
+     [](const TargetState& runtime) -> std::optional<metrics::Row> {
        if (runtime.bottlenecks == 0) {
          return {};
        }
        return bottleneck_row(runtime.bottleneck, runtime.bottlenecks);
      }},
     {condition_families,
-     [](const Runtime& runtime) -> std::optional<metrics::Row> {
+     [](const TargetState& runtime) -> std::optional<metrics::Row> {
        metrics::Row row;
        for (const std::optional<bool>& on : runtime.conditions()) {
          row.values.push_back(on ? metrics::Value::count(*on ? 1 : 0) : metrics::Value::absent());
@@ -88,14 +90,14 @@ void Scraper::write_judgement(PageText& page, std::size_t number, metrics::Forma
   const Judgement& judgement = kJudgements.at(number);
   const std::span<const metrics::Family> families = judgement.families();
   Rows rows;
-  for (const auto& runtime : runtimes_) {
+  for (const auto& runtime : state_.targets) {
     if (is_judged(runtime)) {
       if (auto row = judgement.row(*runtime)) {
         rows.emplace_back(runtime.get(), std::move(*row));
       }
     }
   }
-  write_families(page, families, probes_.size() + number, rows, format);
+  write_families(page, families, state_.probes.size() + number, rows, format);
 }
 
 void Scraper::write_self(std::string& out, metrics::Format format) {
@@ -111,9 +113,9 @@ void Scraper::write_self(std::string& out, metrics::Format format) {
   const WebCounters web = web_ ? web_() : WebCounters{};
   append(program_metrics(reload_, web.dropped_log_lines));
   append(target_metrics(table_));
-  append(object_metrics(objects_, failed_, run_statistics_));
+  append(object_metrics(state_.objects, state_.failed, run_statistics_));
   std::vector<CollectorResult> results = results_;
-  for (const std::string& name : failed_) {
+  for (const std::string& name : state_.failed) {
     results.push_back({.collector = name, .seconds = 0, .success = false});
   }
   append(collector_metrics(results));
@@ -132,9 +134,9 @@ void Scraper::write_self(std::string& out, metrics::Format format) {
 
 void Scraper::write_page(PageText& page, metrics::Format format) {
   const std::lock_guard lock(mutex_);
-  results_.assign(probes_.size(), {});
+  results_.assign(state_.probes.size(), {});
   wall_clock_.update();
-  for (std::size_t i = 0; i < probes_.size(); ++i) {
+  for (std::size_t i = 0; i < state_.probes.size(); ++i) {
     write_probe(page, i, format, results_[i]);
   }
   for (std::size_t i = 0; i < kJudgements.size(); ++i) {

@@ -4,6 +4,7 @@
 
 #include "scrape/kernel_clock.h"
 #include "scrape/scraper.h"
+#include "scrape/view.h"
 
 // What follows when targets come and go.
 
@@ -17,19 +18,19 @@ constexpr std::size_t kPrepared = 4;
 
 Result<void> Scraper::add_to_probes(std::uint32_t index) {
   unflushed_ = true;
-  for (std::size_t i = 0; i < probes_.size(); ++i) {
-    if (auto added = probes_[i]->add_target(index); !added) {
+  for (std::size_t i = 0; i < state_.probes.size(); ++i) {
+    if (auto added = state_.probes[i]->add_target(index); !added) {
       for (std::size_t done = 0; done < i; ++done) {
-        probes_[done]->remove_target(index);
+        state_.probes[done]->remove_target(index);
       }
-      return std::unexpected(added.error().within("probe " + std::string(probes_[i]->info().name)));
+      return std::unexpected(added.error().within("probe " + std::string(state_.probes[i]->info().name)));
     }
   }
   return {};
 }
 
 Result<void> Scraper::target_added(const targets::Target& target) {
-  auto runtime = std::make_unique<Runtime>(window_);
+  auto runtime = std::make_unique<TargetState>(window_);
   runtime->target = &target;
   runtime->id = target_id(target.wanted.labels);
   runtime->proto = {.labels = metrics::proto_labels(target.wanted.labels), .created = std::chrono::system_clock::now()};
@@ -40,21 +41,21 @@ Result<void> Scraper::target_added(const targets::Target& target) {
     }
   }
   // All counters begin at 0 now: what happens until the next sample is in the window, too.
-  keep(*runtime, sample(*runtime, false));
-  runtimes_.at(target.ref.index) = std::move(runtime);
+  keep(*runtime, state_.sample(*runtime, false));
+  state_.targets.at(target.ref.index) = std::move(runtime);
   return {};
 }
 
 void Scraper::target_removed(const targets::Target& target) {
   unflushed_ = true;
-  for (const auto& probe : probes_) {
+  for (const auto& probe : state_.probes) {
     probe->remove_target(target.ref.index);
   }
-  runtimes_.at(target.ref.index).reset();
+  state_.targets.at(target.ref.index).reset();
 }
 
 bool Scraper::has_answered(const targets::Target& target) const {
-  const auto& runtime = runtimes_.at(target.ref.index);
+  const auto& runtime = state_.targets.at(target.ref.index);
   return runtime && !runtime->history.points(0).empty();
 }
 
@@ -64,8 +65,8 @@ Result<void> Scraper::targets_changed() {
   }
   // The kernel lets each of them wait for the same thing.
   std::vector<std::future<Result<void>>> waiting;
-  waiting.reserve(probes_.size());
-  for (const auto& probe : probes_) {
+  waiting.reserve(state_.probes.size());
+  for (const auto& probe : state_.probes) {
     waiting.push_back(std::async(std::launch::async, [&probe] { return probe->flush(); }));
   }
   Result<void> result;

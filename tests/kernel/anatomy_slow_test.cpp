@@ -13,6 +13,7 @@
 #include "kernel/support/running.h"
 #include "kernel/support/server.h"
 #include "kernel/support/wire.h"
+#include "scrape/views.h"
 
 using tacho::UniqueFd;
 using namespace tacho::kernel_test;
@@ -82,10 +83,11 @@ TEST_CASE("the slowest requests are told one by one") {
   const UniqueFd client = connect_to(server);
   ask(client, kMany, kRequest, kReply);
   (void)server.hear();
-  const auto table = shared().app().scraper().table({.filter = where.path()});
+  const auto table =
+      shared().app().scraper().view(tacho::scrape::table_view, tacho::scrape::TableQuery{.filter = where.path()});
   REQUIRE(table.rows.size() == 1);
   const std::vector<std::string> ids{table.rows[0].id};
-  const auto view = shared().app().scraper().slowest(ids);
+  const auto view = shared().app().scraper().view(tacho::scrape::slow_view, ids);
   REQUIRE(view.targets.size() == 1);
   const auto& requests = view.targets[0].requests;
   REQUIRE(requests.size() >= RECORDS_A_STEP);

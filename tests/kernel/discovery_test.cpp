@@ -12,6 +12,7 @@
 #include "kernel/map.h"
 #include "kernel/support/running.h"
 #include "kernel/support/server.h"
+#include "scrape/views.h"
 
 using tacho::config::Config;
 using namespace tacho::kernel_test;
@@ -120,7 +121,7 @@ TEST_CASE("a port that the kernel chose is not in the name of who listens on it"
 TEST_CASE("tacho does not discover the process it runs in") {
   const tacho::UniqueFd listener = listen_tcp();
   Running tacho(discovering());
-  const auto targets = tacho.app().scraper().summaries();
+  const auto targets = tacho.app().scraper().view(tacho::scrape::summaries);
   const std::string port = ":" + std::to_string(port_of(listener));
   CHECK(std::ranges::none_of(targets, [&port](const auto& target) { return target.name.ends_with(port); }));
 }

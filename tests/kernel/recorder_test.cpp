@@ -23,6 +23,7 @@
 #include "kernel/support/running.h"
 #include "kernel/support/taken.h"
 #include "kernel/support/wire.h"
+#include "scrape/views.h"
 
 using tacho::UniqueFd;
 using tacho::probes::SlowRequest;
@@ -265,10 +266,10 @@ TEST_CASE("the slowest requests of a minute are recorded under load, or counted 
   std::vector<std::string> ids;
   const auto look = [&] {
     if (ids.empty()) {
-      ids.push_back(tacho.app().scraper().table({}).rows.at(0).id);
+      ids.push_back(tacho.app().scraper().view(tacho::scrape::table_view, tacho::scrape::TableQuery{}).rows.at(0).id);
     }
     Recorded now;
-    const auto view = tacho.app().scraper().slowest(ids);
+    const auto view = tacho.app().scraper().view(tacho::scrape::slow_view, ids);
     for (const SlowRequest& request : view.targets.at(0).requests) {
       now[request.ended_ns / minute.count()].push_back(request);
     }

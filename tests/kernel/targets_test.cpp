@@ -14,6 +14,7 @@
 #include "kernel/support/running.h"
 #include "kernel/support/server.h"
 #include "kernel/support/wire.h"
+#include "scrape/views.h"
 
 using tacho::UniqueFd;
 using namespace tacho::kernel_test;
@@ -63,7 +64,7 @@ TEST_CASE("what is below a target belongs to it from its first request, before t
   CHECK(requests(shared().page(), {{"cgroup", where.path()}}) == 2 * kRequests);
   // And it stays so when tacho has made up its mind.
   REQUIRE(shared().wait_for([&] {
-    const auto targets = shared().app().scraper().summaries();
+    const auto targets = shared().app().scraper().view(tacho::scrape::summaries);
     return std::ranges::any_of(
         targets, [&](const auto& target) { return target.identity.path == where.path() && target.cgroups == 3; });
   }));

@@ -7,6 +7,8 @@
 #include <map>
 #include <string_view>
 
+#include "scrape/views.h"
+
 namespace tacho::kernel_test {
 namespace {
 
@@ -65,7 +67,7 @@ bool Running::wait_for(const std::function<bool()>& condition, std::chrono::mill
 }
 
 bool Running::watches(const Labels& labels) {
-  const auto targets = app_->scraper().summaries();
+  const auto targets = app_->scraper().view(tacho::scrape::summaries);
   return std::ranges::any_of(targets, [&labels](const scrape::TargetSummary& target) {
     const Labels has(target.labels.begin(), target.labels.end());
     return target.live && std::ranges::includes(has, labels);

@@ -14,6 +14,7 @@
 #include "kernel/support/page.h"
 #include "metrics/buckets.h"
 #include "probes/probe.h"
+#include "scrape/views.h"
 #include "targets/target_table.h"
 
 namespace metrics = tacho::metrics;
@@ -214,7 +215,7 @@ TEST_CASE("a sample of one probe says nothing of what another one would see") {
   stage.bad->known.poll.emplace();
   stage.scraper->sample();
   CHECK(stage.page().value("tacho_target_condition", no_poll) == 1);
-  const auto table = stage.scraper->table({});
+  const auto table = stage.scraper->view(tacho::scrape::table_view, tacho::scrape::TableQuery{});
   REQUIRE(table.rows.size() == 1);
   CHECK(metrics::total(table.rows[0].summary.sockets.duration) == 10);
   CHECK(table.rows[0].summary.request_rate > 0);
@@ -229,5 +230,5 @@ TEST_CASE("events that probes have lost are told of each target, those of discov
   stage.health.lost = {1};
   stage.scraper->sample();
   CHECK(stage.page().value("tacho_target_condition", lost) == 1);
-  CHECK(stage.scraper->table({}).lost == 1);
+  CHECK(stage.scraper->view(tacho::scrape::table_view, tacho::scrape::TableQuery{}).lost == 1);
 }

@@ -1,6 +1,4 @@
-// What people look at: the table of targets, their last minutes, one target. Everything here is read under the mutex,
-// and costs what is shown: a table of a thousand targets is sorted by numbers that the sampler left behind, and only
-// the rows that are asked for are read from the kernel's blocks.
+#include "scrape/views.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,16 +7,18 @@
 
 #include "metrics/gain.h"
 #include "scrape/kernel_clock.h"
-#include "scrape/scraper.h"
+#include "scrape/saturation.h"
 
 namespace tacho::scrape {
+namespace {
 
-double Scraper::saturation_of(const Runtime& runtime) {
+/// NaN if nothing can be said.
+double saturation_of(const TargetState& runtime) {
   const auto estimate = saturation(runtime.window.samples());
   return estimate ? estimate->ratio : std::numeric_limits<double>::quiet_NaN();
 }
 
-TargetSummary Scraper::summarize(const Runtime& runtime) const {
+TargetSummary summarize(const State& state, const TargetState& runtime) {
   const targets::DesiredTarget& wanted = runtime.target->wanted;
   const metrics::Gauges gauges = runtime.window.gauges();
   TargetSummary summary;
@@ -32,25 +32,14 @@ TargetSummary Scraper::summarize(const Runtime& runtime) const {
   summary.observed_rps = gauges.observed_rps;
   summary.poll_mean = gauges.poll_mean;
   summary.saturation = saturation_of(runtime);
-  probes::TargetSample now = sample(runtime, true);
+  probes::TargetSample now = state.sample(runtime, true);
   summary.sockets = std::move(now.socket).value_or(probes::SocketSample{});
   summary.polls = now.poll.value_or(probes::PollSample{});
   summary.conditions = holding(runtime.conditions());
   return summary;
 }
 
-std::vector<TargetSummary> Scraper::summaries() {
-  const std::lock_guard lock(mutex_);
-  std::vector<TargetSummary> all;
-  for (const auto& runtime : runtimes_) {
-    if (shows(runtime)) {
-      all.push_back(summarize(*runtime));
-    }
-  }
-  return all;
-}
-
-double Scraper::sort_value(const Runtime& runtime, SortKey key) {
+double sort_value(const TargetState& runtime, SortKey key) {
   switch (key) {
     case SortKey::name:
       return 0;
@@ -72,25 +61,61 @@ double Scraper::sort_value(const Runtime& runtime, SortKey key) {
   return 0;
 }
 
-TableRow Scraper::row(const Runtime& runtime) const {
+TableRow row_of(const State& state, const TargetState& runtime) {
   return {.id = runtime.id,
-          .summary = summarize(runtime),
+          .summary = summarize(state, runtime),
           .recent = runtime.history.recent(),
           .last = runtime.history.last()};
 }
 
-TableView Scraper::table(const TableQuery& query) {
-  const std::lock_guard lock(mutex_);
+const TargetState* find(const State& state, std::string_view id) {
+  const auto found =
+      std::ranges::find_if(state.targets, [id](const auto& runtime) { return shows(runtime) && runtime->id == id; });
+  return found == state.targets.end() ? nullptr : found->get();
+}
+
+std::optional<WhyView::Target> explain(const TargetState& runtime, std::span<const probes::Dependency> dependencies) {
+  auto diagnosis = runtime.waits ? diagnose(*runtime.waits) : std::nullopt;
+  if (!diagnosis) {
+    return {};
+  }
+  std::string_view peer;
+  if (diagnosis->cause && diagnosis->cause->kind == Diagnosis::Cause::Kind::dependency) {
+    const auto found = std::ranges::find(dependencies, diagnosis->cause->peer, &probes::Dependency::slot);
+    peer = found == dependencies.end() ? std::string_view("other") : found->peer;
+  }
+  std::vector<std::string_view> doubts = holding(runtime.conditions());
+  std::erase_if(doubts,
+                [](std::string_view condition) { return !invalidates(condition, bottleneck_families().front().name); });
+  const targets::DesiredTarget& wanted = runtime.target->wanted;
+  Explanation explanation = scrape::explain(*diagnosis, wanted.labels, peer, doubts);
+  return WhyView::Target{
+      .id = runtime.id, .name = wanted.name, .diagnosis = std::move(*diagnosis), .explanation = std::move(explanation)};
+}
+
+}  // namespace
+
+std::vector<TargetSummary> summaries(const State& state) {
+  std::vector<TargetSummary> all;
+  for (const auto& runtime : state.targets) {
+    if (shows(runtime)) {
+      all.push_back(summarize(state, *runtime));
+    }
+  }
+  return all;
+}
+
+TableView table_view(const State& state, const TableQuery& query) {
   TableView view;
-  view.time = {instance_, tick_};
-  view.lost = losses_.lost + losses_.skipped;
-  for (const ObservedObject& object : objects_) {
+  view.time = {state.instance, state.tick};
+  view.lost = state.losses.lost + state.losses.skipped;
+  for (const ObservedObject& object : state.objects) {
     view.unhooked += static_cast<std::size_t>(
         std::ranges::count_if(object.health.hooks, [](const kernel::HookState& hook) { return !hook.attached(); }));
   }
-  view.unhooked += failed_.size();
-  std::vector<std::pair<double, const Runtime*>> order;
-  for (const auto& runtime : runtimes_) {
+  view.unhooked += state.failed.size();
+  std::vector<std::pair<double, const TargetState*>> order;
+  for (const auto& runtime : state.targets) {
     if (!shows(runtime)) {
       continue;
     }
@@ -117,39 +142,31 @@ TableView Scraper::table(const TableQuery& query) {
                               return by_name && query.descending ? left > right : left < right;
                             });
   for (std::size_t i = begin; i < end; ++i) {
-    view.rows.push_back(row(*order[i].second));
+    view.rows.push_back(row_of(state, *order[i].second));
   }
   return view;
 }
 
-const Scraper::Runtime* Scraper::find(std::string_view id) const {
-  const auto found =
-      std::ranges::find_if(runtimes_, [id](const auto& runtime) { return shows(runtime) && runtime->id == id; });
-  return found == runtimes_.end() ? nullptr : found->get();
-}
-
-HistoryView Scraper::history(std::span<const std::string> ids, std::uint64_t since) {
-  const std::lock_guard lock(mutex_);
-  HistoryView view{.time = {instance_, tick_}, .targets = {}};
+HistoryView history_view(const State& state, std::span<const std::string> ids, std::uint64_t since) {
+  HistoryView view{.time = {state.instance, state.tick}, .targets = {}};
   for (const std::string& id : ids) {
-    if (const Runtime* runtime = find(id)) {
+    if (const TargetState* runtime = find(state, id)) {
       view.targets.push_back({id, runtime->history.points(since)});
     }
   }
   return view;
 }
 
-SlowView Scraper::slowest(std::span<const std::string> ids) {
-  const std::lock_guard lock(mutex_);
-  SlowView view{.time = {instance_, tick_}, .now_ns = kernel_now_ns(), .targets = {}};
+SlowView slow_view(const State& state, std::span<const std::string> ids) {
+  SlowView view{.time = {state.instance, state.tick}, .now_ns = kernel_now_ns(), .targets = {}};
   for (const std::string& id : ids.first(std::min(ids.size(), SlowView::kMostTargets))) {
-    const Runtime* runtime = find(id);
+    const TargetState* runtime = find(state, id);
     if (runtime == nullptr) {
       continue;
     }
     const targets::Target& target = *runtime->target;
     SlowView::Target slow{.id = id, .name = target.wanted.name, .requests = {}};
-    for (const auto& probe : probes_) {
+    for (const auto& probe : state.probes) {
       std::ranges::move(probe->slowest(target.ref.index, view.now_ns), std::back_inserter(slow.requests));
     }
     view.targets.push_back(std::move(slow));
@@ -157,32 +174,11 @@ SlowView Scraper::slowest(std::span<const std::string> ids) {
   return view;
 }
 
-std::optional<WhyView::Target> Scraper::explain(const Runtime& runtime,
-                                                std::span<const probes::Dependency> dependencies) const {
-  auto diagnosis = runtime.waits ? diagnose(*runtime.waits) : std::nullopt;
-  if (!diagnosis) {
-    return {};
-  }
-  std::string_view peer;
-  if (diagnosis->cause && diagnosis->cause->kind == Diagnosis::Cause::Kind::dependency) {
-    const auto found = std::ranges::find(dependencies, diagnosis->cause->peer, &probes::Dependency::slot);
-    peer = found == dependencies.end() ? std::string_view("other") : found->peer;
-  }
-  std::vector<std::string_view> doubts = holding(runtime.conditions());
-  std::erase_if(doubts,
-                [](std::string_view condition) { return !invalidates(condition, bottleneck_families().front().name); });
-  const targets::DesiredTarget& wanted = runtime.target->wanted;
-  Explanation explanation = scrape::explain(*diagnosis, wanted.labels, peer, doubts);
-  return WhyView::Target{
-      .id = runtime.id, .name = wanted.name, .diagnosis = std::move(*diagnosis), .explanation = std::move(explanation)};
-}
-
-WhyView Scraper::why(std::span<const std::string> ids) {
-  const std::lock_guard lock(mutex_);
-  WhyView view{.time = {instance_, tick_}, .targets = {}};
+WhyView why_view(const State& state, std::span<const std::string> ids) {
+  WhyView view{.time = {state.instance, state.tick}, .targets = {}};
   for (const std::string& id : ids.first(std::min(ids.size(), WhyView::kMostTargets))) {
-    if (const Runtime* runtime = find(id)) {
-      if (auto target = explain(*runtime, summarize(*runtime).sockets.dependencies)) {
+    if (const TargetState* runtime = find(state, id)) {
+      if (auto target = explain(*runtime, summarize(state, *runtime).sockets.dependencies)) {
         view.targets.push_back(std::move(*target));
       }
     }
@@ -190,15 +186,14 @@ WhyView Scraper::why(std::span<const std::string> ids) {
   return view;
 }
 
-std::optional<DetailView> Scraper::detail(std::string_view id, std::uint64_t since) {
-  const std::lock_guard lock(mutex_);
-  const Runtime* runtime = find(id);
+std::optional<DetailView> detail_view(const State& state, std::string_view id, std::uint64_t since) {
+  const TargetState* runtime = find(state, id);
   if (runtime == nullptr) {
     return std::nullopt;
   }
   DetailView view;
-  view.time = {instance_, tick_};
-  view.row = row(*runtime);
+  view.time = {state.instance, state.tick};
+  view.row = row_of(state, *runtime);
   view.recent_durations = runtime->history.recent_durations();
   const metrics::Gauges gauges = runtime->window.gauges();
   view.variance = gauges.variance;
@@ -208,7 +203,7 @@ std::optional<DetailView> Scraper::detail(std::string_view id, std::uint64_t sin
   }
   view.points = runtime->history.points(since);
   view.columns = runtime->history.columns(since);
-  for (const auto& [object, skipped] : objects_) {
+  for (const auto& [object, skipped] : state.objects) {
     for (const kernel::HookState& hook : object.hooks) {
       view.hooks.push_back({object.name, hook});
     }

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scrape/state.h"
+#include "scrape/view.h"
+
+// What people look at: the table of targets, their last minutes, one target. A view costs what it shows: a table of a
+// thousand targets is sorted by numbers that the sampler left behind, and only of the rows that are asked for a sample
+// is taken. Scraper::view() calls them under its mutex.
+
+namespace tacho::scrape {
+
+/// Of all targets.
+std::vector<TargetSummary> summaries(const State& state);
+
+/// A part of the table of targets.
+TableView table_view(const State& state, const TableQuery& query);
+
+/// Seconds after the tick `since` of the targets with these ids.
+HistoryView history_view(const State& state, std::span<const std::string> ids, std::uint64_t since);
+
+/// One target, with its history after the tick `since`; nothing if no target has that id.
+std::optional<DetailView> detail_view(const State& state, std::string_view id, std::uint64_t since);
+
+/// The slowest requests of the last minutes of the targets with these ids, of the first SlowView::kMostTargets of them.
+SlowView slow_view(const State& state, std::span<const std::string> ids);
+
+/// What the requests of the targets with these ids wait for, of the first WhyView::kMostTargets of them.
+WhyView why_view(const State& state, std::span<const std::string> ids);
+
+}  // namespace tacho::scrape
