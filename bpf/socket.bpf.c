@@ -309,7 +309,7 @@ static __always_inline void on_state_change(struct sock *sk, int old_state, int 
 			client_established(sk, st);
 		count_opened(st);
 	} else if (new_state != TCP_CLOSE_WAIT && new_state != TCP_SYN_RECV) {
-		connection_ended(st, sk);
+		connection_ended(st, sk, old_state);
 	}
 }
 

@@ -226,10 +226,11 @@ static __always_inline bool end_special_turn(struct socket_state *st, u32 bytes)
 		st->tls = TLS_CONNECTED;
 		return st->turn_bytes > CLOSE_NOTIFY_BYTES;
 	case TLS_SHORT:
-		/* A goodbye is answered by one, which is as long; a short message may come before it. */
-		st->tls = bytes <= CLOSE_NOTIFY_BYTES && (st->turn_bytes == bytes || may_say_goodbye(bytes))
-			      ? TLS_HELD
-			      : TLS_CONNECTED;
+		/* A goodbye is answered by one, which is as long; a message as short may come before it. */
+		st->tls =
+		    (st->turn_bytes == bytes || st->turn_bytes == 2 * bytes) && bytes <= CLOSE_NOTIFY_BYTES
+			? TLS_HELD
+			: TLS_CONNECTED;
 		return st->tls != TLS_HELD;
 	case TLS_PROXIED:
 		st->tls = TLS_NONE;

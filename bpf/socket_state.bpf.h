@@ -89,6 +89,7 @@ struct socket_state {
 	u8 handovers;	 /* to other targets */
 	bool past_tcp;	 /* see tcp_sock_of() */
 	u8 opens;	 /* HTTP/2 under TLS begins: by how much a record is longer than its data */
+	bool parted;	 /* TLS_LAST: for sure, since the client had gone by then, or said goodbye */
 	u64 notes[SOCKET_EVENTS][NOTES_AT_ONCE];
 	/* Datagram sockets. A byte each: hooks on other CPUs set them at the same time. */
 	bool has_ring;
@@ -108,7 +109,10 @@ struct socket_state {
 		u64 batch;   /* the sendmmsg that is under way, or was the last one */
 		u64 opening; /* stream server: the first bytes of a turn, see socket_brokers.bpf.h */
 	};
-	u32 batch_next; /* message of it */
+	union {
+		u32 batch_next; /* message of it */
+		u32 read_bytes; /* stream server: by the last read */
+	};
 	u32 calls_open; /* of a socket that only calls */
 	u32 calls_run;	/* of these, begun since the last answer */
 	/* Of the open turn, see socket_anatomy.bpf.h. */

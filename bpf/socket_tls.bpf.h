@@ -29,10 +29,10 @@ enum tls_state {
 	TLS_ALERT,   /* the open turn began with an alert */
 	TLS_SHORT,   /* TLS 1.3: the open turn began with a record of the length of an alert */
 	TLS_HELD,    /* such a turn was answered alike: a goodbye if the connection ends now */
-	TLS_LAST,    /* a longer one was answered so: if the connection ends now, it got no reply */
-	TLS_ASKED,   /* TLS 1.3: a request came with the last flight, and something was sent: tickets, or the
-			reply */
-	TLS_REST,    /* the open turn is the rest of such a request, which has been counted */
+	TLS_LAST,  /* a longer one was answered so: if the server ends the connection now, it got no reply */
+	TLS_ASKED, /* TLS 1.3: a request came with the last flight, and something was sent: tickets, or the
+		      reply */
+	TLS_REST,  /* the open turn is the rest of such a request, which has been counted */
 	TLS_OPENING, /* HTTP/2: the open turn is the first one, which may bring settings alone */
 };
 
@@ -113,16 +113,24 @@ static __always_inline u8 connected_turn(u32 bytes)
 	return kind == TLS_NONE ? TLS_SHORT : kind;
 }
 
+/* Has the client gone, or said goodbye? That has not been read yet, or was read last. */
+static __always_inline bool has_parted(const struct socket_state *st, const struct tcp_sock *tp)
+{
+	return (tp && FIELD(tp, rcv_nxt) != FIELD(tp, copied_seq)) || st->read_bytes == CLOSE_NOTIFY_TLS13 ||
+	       st->read_bytes == CLOSE_NOTIFY_TLS13 - TLS_RECORD_HEADER;
+}
+
 /*
  * Is what the running call sends as reply a goodbye? Servers say theirs when a client has gone, whose last
  * message (PostgreSQL's Terminate, LDAP's unbind) gets no reply. Under TLS 1.3 that is known later.
  */
-static __always_inline bool may_say_goodbye(u32 bytes)
+static __always_inline bool may_say_goodbye(struct socket_state *st, const struct tcp_sock *tp, u32 bytes)
 {
 	u32 kind;
 
 	if (bytes > CLOSE_NOTIFY_BYTES)
 		return false;
 	kind = short_turn();
+	st->parted = kind == TLS_ALERT || has_parted(st, tp);
 	return kind == TLS_ALERT || (bytes <= CLOSE_NOTIFY_TLS13 && (kind == TLS_SHORT || kind == TLS_NONE));
 }

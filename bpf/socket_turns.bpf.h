@@ -138,15 +138,6 @@ static __always_inline void count_closed(struct socket_state *st, struct sock *s
 }
 
 /*
- * The connection is over. A reset may come while a send is under way whose hook has still to run: that one
- * will end the turn.
- */
-static __always_inline void connection_ended(struct socket_state *st, struct sock *sk)
-{
-	count_end(st, sk, false);
-}
-
-/*
  * After its end a connection can still be read from, what then comes gets no reply. A unix socket that has
  * said goodbye stays connected.
  */
@@ -157,6 +148,40 @@ static __always_inline bool can_answer(struct sock *sk)
 	if (FIELD(sk, sk_shutdown) & SEND_SHUTDOWN)
 		return false;
 	return state == TCP_ESTABLISHED || state == TCP_CLOSE_WAIT || state == TCP_SYN_RECV;
+}
+
+/* A server that has said goodbye ends the connection at once; a client may do so when it has its reply. */
+static __always_inline bool is_ended_by_us(struct sock *sk, int state)
+{
+	return state == TCP_ESTABLISHED && FIELD(sk, sk_shutdown) & SEND_SHUTDOWN;
+}
+
+/* What may have been a goodbye was a reply. */
+static __always_inline void observe_last_turn(struct socket_state *st)
+{
+	struct socket_shard *shared = get_shared_shard(&st->target);
+	u64 received = elapsed(st->first_arrival, st->turn_arrival);
+
+	st->tls = TLS_CONNECTED;
+	if (!shared)
+		return;
+	add_atomic(&shared->opened, 1);
+	observe_atomic(&shared->queue, elapsed(st->turn_arrival, st->turn_read));
+	observe_atomic(&shared->service, elapsed(st->last_read, st->first_reply));
+	observe_atomic(&shared->duration, elapsed(st->turn_arrival, st->first_reply));
+	if (received)
+		observe_atomic(&shared->receive, received);
+}
+
+/*
+ * The connection is over, which was in `state`. A reset may come while a send is under way whose hook has
+ * still to run: that one will end the turn.
+ */
+static __always_inline void connection_ended(struct socket_state *st, struct sock *sk, int state)
+{
+	if (st->tls == TLS_LAST && !st->parted && !is_ended_by_us(sk, state))
+		observe_last_turn(st);
+	count_end(st, sk, false);
 }
 
 /* The turn is answered, beginning at `first`. */
@@ -216,7 +241,7 @@ static __always_inline void open_turn(struct socket_state *st, struct socket_sha
 
 /*
  * The open turn is followed by what may be a goodbye. It is no longer in flight, and got no reply if the
- * connection ends now, or has ended: a client that says goodbye may reset what still comes.
+ * server ends the connection now, or it has ended: a client that says goodbye may reset what still comes.
  */
 static __always_inline void hold_last_turn(struct socket_state *st, struct socket_shard *shard, u64 first)
 {
@@ -311,6 +336,7 @@ static __always_inline void server_received(struct socket_state *st, struct sock
 	note_read(st, now, turn != st->turn, is_counted_late(st));
 	st->last_read = now;
 	st->turn_bytes += bytes;
+	st->read_bytes = bytes;
 	if (st->records)
 		st->records = follow_records(st->records, bytes);
 }
@@ -393,7 +419,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 		st->alternates = false;
 	}
 	st->oneway_run = 0;
-	if (st->tls == TLS_CONNECTED && may_say_goodbye(bytes)) {
+	if (st->tls == TLS_CONNECTED && may_say_goodbye(st, tp, bytes)) {
 		hold_last_turn(st, shard, first);
 		return;
 	}

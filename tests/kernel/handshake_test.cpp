@@ -24,12 +24,13 @@ constexpr int kConnections = 11;
 using Flight = std::vector<std::string>;
 
 /// What a server reads, in pieces that are sent at once, and what it sends then; nothing if 0. `more` it sends next.
-/// `words`: what the reply says, if that matters.
+/// `words`: what the reply says, if that matters. `unread`: what the client sends, too, and the server does not read.
 struct Turn {
   Flight pieces;
   std::size_t reply;
   std::vector<std::size_t> more = {};
   std::string words = {};
+  std::string unread = {};
 };
 
 Turn says(Flight pieces, const std::string& words, std::vector<std::size_t> more = {}) {
@@ -117,7 +118,7 @@ void play(const Life& life, const Watched& where) {
   for (int i = 0; i < kConnections; ++i) {
     UniqueFd client = connect_tcp(port);
     for (const Turn& turn : life.turns) {
-      const std::string data = together(turn.pieces);
+      const std::string data = together(turn.pieces) + turn.unread;
       send_bytes(client, data);
       if (turn.reply > 0) {
         receive_once(client, std::accumulate(turn.more.begin(), turn.more.end(), turn.reply));
@@ -269,20 +270,26 @@ const std::vector<Life>& lives() {
        1},
       {"behind MySQL's wish for it, read at once", {{{kWish + kHello}, 100}, flight, request}, 2, 1},
       {"a message like MySQL's wish and no TLS", {{{kWish.substr(0, 4), kWish.substr(4)}, 100}, {{plain}, 100}}, 0, 2},
-      {"TLS 1.3, a last message without a reply, and a goodbye",
-       {hello, flight, request, says({kRequest + kShort}, kShort)},
+      {"TLS 1.3, a last message without a reply, and a goodbye that is not read",
+       {hello, flight, request, {{kRequest}, kShort.size(), {}, kShort, kShort}},
        2,
        1,
+       1},
+      {"TLS 1.3, a last message without a reply, and a goodbye that is read",
+       {hello, flight, request, says({kRequest, kShort.substr(0, 5), kShort.substr(5)}, kShort)},
+       2,
+       1,
+       1},
+      {"TLS 1.3, a last message as short as the goodbye behind it",
+       {hello, flight, request, says({kShort, kShort}, kShort)},
+       2,
        1},
       {"TLS 1.2, a last message without a reply, and a goodbye",
        {hello, key_exchange, request, says({kRequest}, kAlert)},
        2,
        1,
        1},
-      {"TLS 1.3, a last message as short as the goodbye behind it",
-       {hello, flight, request, says({kShort + kShort}, kShort)},
-       2,
-       1},
+      {"a short reply is one, also the last", {hello, flight, says({kRequest}, kShort)}, 2, 1},
       {"short replies are replies when the connection goes on",
        {hello, flight, says({kRequest}, kShort), says({kRequest}, kShort), request},
        2,
