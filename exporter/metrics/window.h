@@ -13,21 +13,23 @@
 
 namespace tacho::metrics {
 
+/// Of turns, where receives and sends are seen.
+struct TurnCounters {
+  std::uint64_t requests = 0;
+  std::uint64_t overlapped = 0;        ///< turns in which more data came before the reply
+  std::uint64_t sampled = 0;           ///< turns looked at for several requests in one read
+  std::uint64_t repeated = 0;          ///< of these, with more than one
+  std::uint64_t one_way = 0;           ///< messages without a reply
+  std::uint64_t calls = 0;             ///< to dependencies
+  std::uint64_t calls_overlapped = 0;  ///< of these, begun while another one was open
+  std::uint64_t calls_sampled = 0;     ///< on streams, looked at for several at a time
+  std::uint64_t calls_repeated = 0;    ///< of these, with more than one
+};
+
 /// Operations and requests of a target so far, and what tells whether they may be taken for requests.
 struct SocketCounters {
-  struct Turns {
-    std::uint64_t requests = 0;
-    std::uint64_t overlapped = 0;        ///< turns in which more data came before the reply
-    std::uint64_t sampled = 0;           ///< turns looked at for several requests in one read
-    std::uint64_t repeated = 0;          ///< of these, with more than one
-    std::uint64_t one_way = 0;           ///< messages without a reply
-    std::uint64_t calls = 0;             ///< to dependencies
-    std::uint64_t calls_overlapped = 0;  ///< of these, begun while another one was open
-    std::uint64_t calls_sampled = 0;     ///< on streams, looked at for several at a time
-    std::uint64_t calls_repeated = 0;    ///< of these, with more than one
-  };
   std::array<Moments, 2> direction;       ///< by Direction
-  std::optional<Turns> turns;             ///< none: receives or sends are not seen
+  std::optional<TurnCounters> turns;      ///< none: receives or sends are not seen
   std::optional<std::uint64_t> queue_ns;  ///< time that requests waited for their first read; none: not seen
 };
 

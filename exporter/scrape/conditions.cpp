@@ -8,7 +8,6 @@
 namespace tacho::scrape {
 namespace {
 
-using Turns = metrics::SocketCounters::Turns;
 using Polls = metrics::PollCounters;
 
 /// Above this share of turns with data waiting behind them, a connection carries more than one request at a time.
@@ -40,12 +39,12 @@ std::array<std::string_view, kConditions> names() {
   return list;
 }
 
-bool is_multiplexed(const Turns& from, const Turns& to) {
+bool is_multiplexed(const metrics::TurnCounters& from, const metrics::TurnCounters& to) {
   return share_above(to.overlapped - from.overlapped, to.requests - from.requests, kMultiplexedShare) ||
          share_above(to.repeated - from.repeated, to.sampled - from.sampled, kMultiplexedShare);
 }
 
-bool calls_are_multiplexed(const Turns& from, const Turns& to) {
+bool calls_are_multiplexed(const metrics::TurnCounters& from, const metrics::TurnCounters& to) {
   return share_above(to.calls_overlapped - from.calls_overlapped, to.calls - from.calls, kMultiplexedShare) ||
          share_above(to.calls_repeated - from.calls_repeated, to.calls_sampled - from.calls_sampled, kMultiplexedShare);
 }
@@ -82,7 +81,7 @@ Conditions conditions(const metrics::WindowSample& older, const metrics::WindowS
     return sample.socket ? sample.socket->turns : std::nullopt;
   };
   const auto turns = turns_of(newer);
-  const Turns turns_before = turns_of(older).value_or(Turns{});
+  const metrics::TurnCounters turns_before = turns_of(older).value_or(metrics::TurnCounters{});
   const auto& polls = newer.poll;
   const Polls polls_before = older.poll.value_or(Polls{});
   if (turns) {

@@ -16,9 +16,9 @@
 using tacho::metrics::Losses;
 using tacho::metrics::PollCounters;
 using tacho::metrics::SocketCounters;
+using tacho::metrics::TurnCounters;
 using tacho::metrics::Window;
 using tacho::metrics::WindowSample;
-using Turns = SocketCounters::Turns;
 using namespace tacho::scrape;
 using namespace std::chrono_literals;
 
@@ -51,8 +51,8 @@ Names seen(const Window& window) {
 }
 
 /// What the probes see at a time; of one that is off nothing is given.
-WindowSample sample(std::int64_t time_ns, std::optional<Turns> turns = {}, std::optional<PollCounters> polls = {},
-                    const Losses& losses = {}) {
+WindowSample sample(std::int64_t time_ns, std::optional<TurnCounters> turns = {},
+                    std::optional<PollCounters> polls = {}, const Losses& losses = {}) {
   WindowSample sample;
   sample.time_ns = time_ns;
   if (turns) {
@@ -78,7 +78,7 @@ Window between(const WindowSample& older, const WindowSample& newer) {
 }
 
 /// What holds when the counters come to be these within a second, having been 0.
-Names after(const Turns& turns, const PollCounters& polls = {}, const Losses& losses = {}) {
+Names after(const TurnCounters& turns, const PollCounters& polls = {}, const Losses& losses = {}) {
   return holding(between(sample(0), sample(kSecond, turns, polls, losses)));
 }
 
@@ -91,13 +91,13 @@ Names after_losses(const Losses& losses) {
 TEST_CASE("nothing is said of a target that has not been watched for a while") {
   Window window(10s);
   CHECK(window.gauges().request_rate == 0);
-  window.push(sample(0, Turns{.requests = 100, .overlapped = 100}, {}, {.lost = 7}));
+  window.push(sample(0, TurnCounters{.requests = 100, .overlapped = 100}, {}, {.lost = 7}));
   CHECK(holding(window).empty());
   CHECK(window.gauges().request_rate == 0);
 }
 
 TEST_CASE("whether there are few samples is what the gauges say") {
-  const Window window = between(sample(0), sample(kSecond, Turns{}));
+  const Window window = between(sample(0), sample(kSecond, TurnCounters{}));
   const auto few = static_cast<std::size_t>(Condition::few_samples);
   CHECK(judge(window, true).at(few) == true);
   CHECK(judge(window, false).at(few) == false);
@@ -163,7 +163,7 @@ TEST_CASE("events that the kernel kept from the programs are told above a thousa
 
 TEST_CASE("only what happened within the window counts") {
   Window window(10s);
-  Turns turns;
+  TurnCounters turns;
   PollCounters polls;
   window.push(sample(0, turns, polls));
   turns = {.requests = 1'000, .overlapped = 1'000};  // long ago
@@ -180,27 +180,27 @@ TEST_CASE("only what happened within the window counts") {
 
 TEST_CASE("the rate is that of the window, however the samples are spaced") {
   Window window(10s);
-  window.push(sample(0, Turns{.requests = 0}));
-  window.push(sample(kSecond / 2, Turns{.requests = 100}));
+  window.push(sample(0, TurnCounters{.requests = 0}));
+  window.push(sample(kSecond / 2, TurnCounters{.requests = 100}));
   CHECK(window.gauges().request_rate == Approx(200));
-  window.push(sample(4 * kSecond, Turns{.requests = 100}));
+  window.push(sample(4 * kSecond, TurnCounters{.requests = 100}));
   CHECK(window.gauges().request_rate == Approx(25));
-  window.push(sample(60 * kSecond, Turns{.requests = 660}));  // after a pause of the sampler
+  window.push(sample(60 * kSecond, TurnCounters{.requests = 660}));  // after a pause of the sampler
   CHECK(window.gauges().request_rate == Approx(10));
 }
 
 TEST_CASE("two samples at the same time give no rate") {
   Window window(10s);
-  window.push(sample(kSecond, Turns{.requests = 0}));
-  window.push(sample(kSecond, Turns{.requests = 9}));
+  window.push(sample(kSecond, TurnCounters{.requests = 0}));
+  window.push(sample(kSecond, TurnCounters{.requests = 9}));
   CHECK(window.gauges().request_rate == 0);
 }
 
 TEST_CASE("a condition is told only where its probes see") {
-  const auto seen_with = [](std::optional<Turns> turns, std::optional<PollCounters> polls) {
+  const auto seen_with = [](std::optional<TurnCounters> turns, std::optional<PollCounters> polls) {
     return seen(between(sample(0), sample(kSecond, turns, polls)));
   };
-  const Turns busy{.requests = 1'000};
+  const TurnCounters busy{.requests = 1'000};
   CHECK(seen_with(busy, PollCounters{}) ==
         Names{"multiplexed", "busy_polling", "few_samples", "no_poll", "lost_events", "one_way", "multiplexed_calls"});
   // The poll probe is off, as in a sidecar: that a server does not poll cannot be known.
