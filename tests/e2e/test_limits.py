@@ -86,6 +86,29 @@ def test_what_is_pushed_is_no_request(cgroups, agree):
         assert change.sends == 1 + MESSAGES
 
 
+def test_each_piece_that_is_sent_back_as_it_comes_counts(cgroups):
+    """One upload, whose answer begins before it has ended."""
+    group = cgroups("echo")
+    with Script("pieces.py", group.prefix) as server, Tacho({"targets": [target("echo", group.path)]}) as tacho:
+        with tacho.watch("echo") as change, connect(server) as client:
+            for _ in range(MESSAGES):
+                client.sendall(b"a piece\n")
+                assert client.recv(100) == b"a piece\n"
+    assert change.requests == MESSAGES
+
+
+def test_what_is_answered_unread_is_no_request(cgroups):
+    group = cgroups("peek")
+    with Script("pieces.py", group.prefix) as server, Tacho({"targets": [target("peek", group.path)]}) as tacho:
+        with tacho.watch("peek") as change:
+            for _ in range(MESSAGES):
+                with connect(server) as client:
+                    client.sendall(b"peek at this\n")
+                    assert client.recv(100) == b"busy\n"
+    assert change.requests == 0
+    assert change.sends == MESSAGES
+
+
 def test_what_is_spliced_is_seen_by_function_hooks_only(cgroups):
     """From a socket to a pipe; what is spliced to a socket is a send."""
     group = cgroups("splice")
