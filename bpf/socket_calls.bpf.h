@@ -101,7 +101,7 @@ static __always_inline void begin_goodbye(struct socket_state *st, u32 bytes)
 	if (speaks_tls(st) || st->tls == TLS_FLIGHT)
 		st->tls = TLS_CONNECTED;
 	else if (st->tls != TLS_HELLO) {
-		if (!st->turns && bytes <= CLOSE_NOTIFY_BYTES)
+		if (!st->turns && !st->call_open && bytes <= CLOSE_NOTIFY_BYTES)
 			st->tls = first_sent(bytes);
 		return;
 	} else if (is_last_flight(bytes))

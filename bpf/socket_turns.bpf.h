@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Turns on server sockets, and the life of connections. */
+/* Turns on server sockets. */
 #pragma once
 
 #include "socket_alpn.bpf.h"
 #include "socket_anatomy.bpf.h"
 #include "socket_arrival.bpf.h"
 #include "socket_brokers.bpf.h"
+#include "socket_connections.bpf.h"
 #include "socket_first_byte.bpf.h"
 #include "socket_handshake.bpf.h"
 #include "socket_http2.bpf.h"
@@ -18,183 +19,14 @@
 #include "socket_streams.bpf.h"
 #include "socket_waiters.bpf.h"
 
-static __always_inline u32 role_index(const struct socket_state *st)
-{
-	return st->role == TACHO_ROLE_CLIENT;
-}
-
-static __always_inline bool has_connections(const struct socket_state *st)
-{
-	return !st->close_unseen && (st->role == TACHO_ROLE_SERVER || st->role == TACHO_ROLE_CLIENT);
-}
-
-static __always_inline bool may_be_no_request(const struct socket_state *st)
-{
-	return st->tls > TLS_CONNECTED || st->counted_late || speaks_to_broker(st);
-}
-
-/* Turns that are counted only when they are answered, since they may turn out to be none or never end. */
-static __always_inline bool is_counted_late(const struct socket_state *st)
-{
-	return st->close_unseen || may_be_no_request(st);
-}
-
 /* After so many messages without a reply in a row the next one will have none either. */
 #define ONE_WAY_RUN 3
-
-static __always_inline bool is_open(const struct socket_state *st)
-{
-	return st->turn != st->ended;
-}
-
-/*
- * A turn that stays open for seconds may be none (socket_sweep.bpf.h): the sweep leaves a mark at it, and at
- * its next visit takes it from what is in flight, if the mark still stands. Whoever goes on with the turn
- * takes the mark away: only one of the two finds it.
- */
-#define LEFT_SEEN (1ULL << 32)
-#define LEFT_FORGOTTEN (2ULL << 32)
-
-/* @return whether the open turn was taken from what is in flight */
-static __always_inline bool was_forgotten(struct socket_state *st)
-{
-	if (!*(volatile u64 *)&st->left_waiting)
-		return false;
-	return exchange(&st->left_waiting, 0) == (LEFT_FORGOTTEN | st->turn);
-}
-
-static __always_inline void count_opened(struct socket_state *st)
-{
-	struct socket_shard *shared;
-
-	if (st->counted || !has_connections(st))
-		return;
-	shared = get_shared_shard(&st->target);
-	if (!shared)
-		return;
-	st->counted = true;
-	add_atomic(&shared->connections_opened[role_index(st)], 1);
-}
-
-static __always_inline void finish_reply(struct socket_state *st, struct socket_shard *shard, bool atomic)
-{
-	u64 first = st->first_reply;
-
-	if (!first)
-		return;
-	st->first_reply = 0;
-	if (atomic)
-		observe_atomic(&shard->reply, elapsed(first, st->last_send));
-	else
-		observe(&shard->reply, elapsed(first, st->last_send));
-}
-
-/* Something was sent in the open turn: if no hook has ended the turn, that of the send is under way. */
-static __always_inline bool is_being_answered(const struct socket_state *st, const struct tcp_sock *tp)
-{
-	if (is_unix_stream(st))
-		return st->first_out;
-	return tp && FIELD(tp, write_seq) != st->write_seq;
-}
-
-/* Its target was gone since: what happened to the socket meanwhile is not known. */
-static __always_inline bool is_out_of_date(const struct socket_state *st)
-{
-	return was_empty_since(&st->target, st->generation);
-}
-
-static __always_inline void count_end(struct socket_state *st, struct sock *sk, bool handed_over)
-{
-	struct socket_shard *shared = get_shared_shard(&st->target);
-	bool open =
-	    is_open(st) && (handed_over || !is_being_answered(st, tcp_sock_of(sk)) || is_out_of_date(st));
-
-	if (shared) {
-		if (st->tls == TLS_LAST) {
-			add_atomic(&shared->opened, 1);
-			add_atomic(&shared->unanswered, 1);
-		} else if (st->tls != TLS_HELD) {
-			finish_reply(st, shared, true);
-		}
-		if (open && !is_counted_late(st) && !is_left_out(st) && !was_forgotten(st))
-			add_atomic(&shared->unanswered, 1);
-		http2_closed(st, sk, shared);
-		if (st->counted)
-			add_atomic(&shared->connections_closed[role_index(st)], 1);
-	}
-	st->first_reply = 0;
-	st->counted = false;
-	if (st->tls == TLS_LAST)
-		st->tls = TLS_CONNECTED;
-	release_reader(st);
-	if (open)
-		st->ended = st->turn;
-}
-
-/* The connection is handed to another target. */
-static __always_inline void count_closed(struct socket_state *st, struct sock *sk)
-{
-	count_end(st, sk, true);
-}
-
-/*
- * After its end a connection can still be read from, what then comes gets no reply. A unix socket that has
- * said goodbye stays connected.
- */
-static __always_inline bool can_answer(struct sock *sk)
-{
-	u8 state = FIELD(sk, __sk_common.skc_state);
-
-	if (FIELD(sk, sk_shutdown) & SEND_SHUTDOWN)
-		return false;
-	return state == TCP_ESTABLISHED || state == TCP_CLOSE_WAIT || state == TCP_SYN_RECV;
-}
-
-/* A server that has said goodbye ends the connection at once; a client may do so when it has its reply. */
-static __always_inline bool is_ended_by_us(struct sock *sk, int state)
-{
-	return state == TCP_ESTABLISHED && FIELD(sk, sk_shutdown) & SEND_SHUTDOWN;
-}
-
-/* What may have been a goodbye was a reply. */
-static __always_inline void observe_last_turn(struct socket_state *st)
-{
-	struct socket_shard *shared = get_shared_shard(&st->target);
-	u64 received = elapsed(st->first_arrival, st->turn_arrival);
-
-	st->tls = TLS_CONNECTED;
-	if (!shared)
-		return;
-	add_atomic(&shared->opened, 1);
-	observe_atomic(&shared->queue, elapsed(st->turn_arrival, st->turn_read));
-	observe_atomic(&shared->service, elapsed(st->last_read, st->first_reply));
-	observe_atomic(&shared->duration, elapsed(st->turn_arrival, st->first_reply));
-	if (received)
-		observe_atomic(&shared->receive, received);
-}
-
-/*
- * The connection is over, which was in `state`. A reset may come while a send is under way whose hook has
- * still to run: that one will end the turn.
- */
-static __always_inline void connection_ended(struct socket_state *st, struct sock *sk, int state)
-{
-	if (st->tls == TLS_LAST && !st->parted && !is_ended_by_us(sk, state))
-		observe_last_turn(st);
-	count_end(st, sk, false);
-}
 
 /* The turn is answered, beginning at `first`. */
 static __always_inline void observe_turn(struct socket_state *st, struct socket_shard *shard, u64 first)
 {
-	u64 received = elapsed(st->first_arrival, st->turn_arrival);
-
 	st->first_reply = first;
-	observe(&shard->queue, elapsed(st->turn_arrival, st->turn_read));
-	observe(&shard->service, elapsed(st->last_read, first));
-	observe(&shard->duration, elapsed(st->turn_arrival, first));
-	if (received)
-		observe(&shard->receive, received);
+	observe_answer(st, shard, first, false);
 }
 
 /* It was answered as a goodbye would be, but the connection goes on; or like a handshake, but more was sent.

@@ -60,7 +60,6 @@ LONG = {
     "bpf/lib/kernel.bpf.h",
     "bpf/socket_anatomy.bpf.h",
     "bpf/socket_http2.bpf.h",
-    "bpf/socket_turns.bpf.h",
 }
 
 
