@@ -9,7 +9,7 @@ import pytest
 
 from support.cgroup import Cgroup, joining
 from support.clients import exact
-from support.process import run
+from support.net import own_network
 from support.servers import ExactServer
 from support.tacho import Tacho, target
 from support.waiting import wait_until
@@ -22,21 +22,8 @@ PROBES, REQUESTS = 17, 101
 @pytest.fixture
 def network():
     """Words before a command that put it into a network namespace, as a pod's, which the machine reaches at ADDRESS."""
-    name = f"tacho-test-{os.getpid()}"
-    run(["ip", "netns", "add", name])
-    try:
-        for command in (
-            f"ip link add {name[-15:]} type veth peer name eth0 netns {name}",
-            f"ip address add {GATEWAY}/30 dev {name[-15:]}",
-            f"ip link set {name[-15:]} up",
-            f"ip -n {name} address add {ADDRESS}/30 dev eth0",
-            f"ip -n {name} link set eth0 up",
-            f"ip -n {name} link set lo up",
-        ):
-            run(command.split())
-        yield ["ip", "netns", "exec", name]
-    finally:
-        run(["ip", "netns", "delete", name])
+    with own_network(ADDRESS, GATEWAY) as prefix:
+        yield prefix
 
 
 @contextlib.contextmanager

@@ -1,7 +1,11 @@
-"""Loopback sockets."""
+"""Loopback sockets, and networks of their own."""
 
+import contextlib
 import http.client
+import os
 import socket
+
+from support.process import run
 
 
 _given: set[int] = set()
@@ -56,3 +60,24 @@ def exchange(address: str, path: str, method: str = "GET", headers: dict | None 
         return answer.status, answer.headers, answer.read()
     finally:
         connection.close()
+
+
+@contextlib.contextmanager
+def own_network(address: str = "", gateway: str = ""):
+    """Words before a command that put it into a new network namespace, which the machine reaches at `address`, if one is given."""
+    name = f"tacho-test-{os.getpid()}"
+    link = name[-15:]  # IFNAMSIZ
+    run(["ip", "netns", "add", name])
+    try:
+        reached = (
+            f"ip link add {link} type veth peer name eth0 netns {name}",
+            f"ip address add {gateway}/30 dev {link}",
+            f"ip link set {link} up",
+            f"ip -n {name} address add {address}/30 dev eth0",
+            f"ip -n {name} link set eth0 up",
+        )
+        for command in (*(reached if address else ()), f"ip -n {name} link set lo up"):
+            run(command.split())
+        yield ["ip", "netns", "exec", name]
+    finally:
+        run(["ip", "netns", "delete", name])
