@@ -29,7 +29,7 @@ struct Anatomy {
   Parts slow;                   ///< of them, those above the threshold
   metrics::Histogram handover;  ///< of requests that were handed over
   std::uint64_t unrecorded = 0;
-  std::uint64_t slow_ns = 0;  ///< above which duration a request is slow, now; 0: not known yet
+  std::uint64_t slow_ns = 0;  ///< above which duration a request is slow, now; 0: not known, or not asked (Look)
 };
 
 /// Adds a shard that programs may be changing.

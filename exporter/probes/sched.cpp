@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <ctime>
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "kernel/features.h"
 #include "kernel/iterator.h"
 #include "kernel/kernel_types.h"
@@ -93,12 +93,6 @@ class SchedProbe final : public Probe {
     std::uint64_t running_ns = 0;  ///< at the last look
   };
 
-  static std::int64_t clock_ns() {
-    timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-  }
-
   [[nodiscard]] std::vector<const sched_shard*> shards_of(std::uint32_t index) const {
     std::vector<const sched_shard*> shards;
     for (std::uint32_t i = 0; i < blocks_.shards(); ++i) {
@@ -112,7 +106,7 @@ class SchedProbe final : public Probe {
   const State& update(const Look& look) {
     State& target = targets_.at(look.index);
     const auto shards = shards_of(look.index);
-    target.totals.raise(read_times(shards, clock_ns));
+    target.totals.raise(read_times(shards, kernel_now_ns));
     ThreadLimits threads;
     for (const sched_shard* shard : shards) {
       add_affinity(threads, *shard, look.now_ns);

@@ -116,7 +116,8 @@ class SocketProbe final : public Probe {
     } else if (!object().attached("data_ready")) {
       part.counters.queue_ns.reset();
     }
-    if (part.anatomy) {
+    // Once a second, and not whenever somebody looks.
+    if (part.anatomy && !look.in_detail) {
       socket_chains& chains = chains_.at<socket_chains>(look.index);
       part.anatomy->slow_ns = slow_.at(look.index).update(anatomy_.slow, part.duration, look.now_ns);
       __atomic_store_n(&chains.slow_ns, part.anatomy->slow_ns, __ATOMIC_RELAXED);

@@ -202,7 +202,6 @@ void add_shard(SocketSnapshot& s, const socket_shard& shard) {
   s.oneway += load(shard.oneway);
   s.handshakes += load(shard.handshakes);
   s.dismissed += load(shard.dismissed);
-  s.overlapped_turns += load(shard.overlapped_turns);
   s.multiplexed_connections += load(shard.multiplexed_connections);
   add_histogram(s.receive, shard.receive);
   add_histogram(s.duration, shard.duration);

@@ -29,7 +29,6 @@ struct SocketSnapshot {
   std::uint64_t oneway = 0;
   std::uint64_t handshakes = 0;
   std::uint64_t dismissed = 0;  ///< turns opened that were no requests after all
-  std::uint64_t overlapped_turns = 0;
   std::uint64_t multiplexed_connections = 0;
   std::array<std::uint64_t, 2> connections_opened{};  ///< server, client
   std::array<std::uint64_t, 2> connections_closed{};

@@ -5,14 +5,9 @@
 #include <cstdint>
 #include <cstdlib>
 
-namespace tacho::scrape {
+#include "base/clock.h"
 
-/// The clock of bpf_ktime_get_ns().
-inline std::int64_t kernel_now_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
+namespace tacho::scrape {
 
 inline double seconds_since(std::int64_t start_ns) {
   return static_cast<double>(kernel_now_ns() - start_ns) * 1e-9;
