@@ -10,7 +10,7 @@ import shutil
 import tempfile
 
 from support.cgroup import Cgroup
-from support.paths import BUILD, REPOSITORY, TACHO, require
+from support.paths import BUILD, EXACT_SERVER, REPOSITORY, TACHO, require
 from support.process import Process, run
 from support.waiting import wait_until
 
@@ -63,7 +63,9 @@ class Machine:
         self.write("etc/systemd/system/tacho.service", (PACKAGE / "tacho.service").read_text())
         self.write("etc/default/tacho", (PACKAGE / "tacho.default").read_text())
         self.write("etc/tacho/tacho.yaml", (REPOSITORY / "config/tacho.yaml").read_text())
-        shutil.copy(require(TACHO), self.root / "usr/bin/tacho")
+        # A checkout below /tmp is not there.
+        for program in (TACHO, EXACT_SERVER):
+            shutil.copy(require(program), self.root / "usr/bin")
         self._cgroup = Cgroup("machine")
 
     def write(self, path: str, text: str) -> None:

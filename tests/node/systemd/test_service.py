@@ -8,7 +8,6 @@ from support import systemd
 from support.clients import exact
 from support.exposition import Samples
 from support.net import exchange
-from support.paths import EXACT_SERVER, require
 from support.privilege import why_not
 from support.waiting import wait_until
 
@@ -57,8 +56,7 @@ def test_it_is_started_when_it_serves_and_ends_at_once(machine):
 
 def test_it_counts_a_service_of_the_machine(machine):
     start(machine)
-    server = require(EXACT_SERVER)
-    status, said = machine.command("systemd-run", "--unit=web", server, "--listen=127.0.0.1:8099")
+    status, said = machine.command("systemd-run", "--unit=web", "/usr/bin/exact_server", "--listen=127.0.0.1:8099")
     assert status == 0, said
     wait_until(lambda: scrape().has("tacho_target_info", unit="web.service"), 5, "the service is a target")
     assert exact("127.0.0.1:8099", 103).requests == 103
