@@ -1,15 +1,17 @@
-"""Crowds on a machine, each as a program: `python3 crowds.py KIND COUNT [RATE] [DIRECTORY]`. When it is over it says what it came to.
+"""Crowds on a machine, each as a program: `python3 crowds.py KIND COUNT [RATE] [DIRECTORY]`, until its standard input ends, but
+COUNT at the least. When it is over it says what it came to.
 
-cgroups    makes and removes COUNT cgroups in DIRECTORY, one at a time, RATE a second at most
-forks      has COUNT children that end at once, RATE a second at most
-execs      runs COUNT programs, RATE a second at most
-threads    has COUNT threads that end at once, RATE a second at most
-listeners  listens on COUNT ports of 127.0.0.1 until its standard input ends; by as many processes as its descriptors need, or
-           by one in each of the cgroups d0, d1 … of DIRECTORY
+cgroups    makes and removes cgroups in DIRECTORY, one at a time, RATE a second at most
+forks      has children that end at once, RATE a second at most
+execs      runs programs, RATE a second at most
+threads    has threads that end at once, RATE a second at most
+listeners  listens on COUNT ports of 127.0.0.1; by as many processes as its descriptors need, or by one in each of the cgroups
+           d0, d1 … of DIRECTORY
 """
 
 import contextlib
 import os
+import select
 import socket
 import sys
 import threading
@@ -18,42 +20,54 @@ import time
 EACH = 900  # ports of a process: no limit has to be raised
 
 
-def paced(count: str, rate: str):
-    """0 … count − 1, each when it is due."""
+def input_has_ended() -> bool:
+    return bool(select.select([sys.stdin], [], [], 0)[0])
+
+
+def paced(count: str, rate: str, member) -> int:
+    """Calls `member` with 0 … count − 1 and further, each when it is due. Returns how often."""
     begun = time.monotonic()
-    for number in range(int(count)):
+    number = 0
+    while number < int(count) or not input_has_ended():
         if (early := begun + number / float(rate) - time.monotonic()) > 0.005:
             time.sleep(early)
-        yield number
+        member(number)
+        number += 1
+    return number
 
 
-def cgroups(count: str, rate: str, directory: str) -> None:
-    for number in paced(count, rate):
+def cgroups(count: str, rate: str, directory: str) -> int:
+    def member(number: int) -> None:
         os.mkdir(f"{directory}/m{number}")
         os.rmdir(f"{directory}/m{number}")
 
+    return paced(count, rate, member)
 
-def forks(count: str, rate: str) -> None:
-    for _ in paced(count, rate):
+
+def forks(count: str, rate: str) -> int:
+    def member(_) -> None:
         child = os.fork()
         if child == 0:
             os._exit(0)
         os.waitpid(child, 0)
 
-
-def execs(count: str, rate: str) -> None:
-    for _ in paced(count, rate):
-        os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0)
+    return paced(count, rate, member)
 
 
-def threads(count: str, rate: str) -> None:
-    for _ in paced(count, rate):
+def execs(count: str, rate: str) -> int:
+    return paced(count, rate, lambda _: os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0))
+
+
+def threads(count: str, rate: str) -> int:
+    def member(_) -> None:
         one = threading.Thread(target=bool)
         one.start()
         one.join()
 
+    return paced(count, rate, member)
 
-def listeners(number: str, directory: str = "") -> None:
+
+def listeners(number: str, directory: str = "") -> int:
     count = int(number)
     ready, told = os.pipe()
     each = 1 if directory else EACH
@@ -76,10 +90,12 @@ def listeners(number: str, directory: str = "") -> None:
     with contextlib.suppress(ChildProcessError):
         while True:
             os.wait()
+    return count
 
 
 if __name__ == "__main__":
     kind, *arguments = sys.argv[1:]
     started = time.monotonic()
-    {"cgroups": cgroups, "forks": forks, "execs": execs, "threads": threads, "listeners": listeners}[kind](*arguments)
-    print(f"{arguments[0]} in {time.monotonic() - started:.1f} s", flush=True)
+    kinds = {"cgroups": cgroups, "forks": forks, "execs": execs, "threads": threads, "listeners": listeners}
+    came_to = kinds[kind](*arguments)
+    print(f"{came_to} in {time.monotonic() - started:.1f} s", flush=True)
