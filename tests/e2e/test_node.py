@@ -23,6 +23,7 @@ PODS = 500
 CHURN = 100
 # After half of them all that is remembered of the pods that are gone is there, and buffers have grown.
 ROUNDS = 8
+LOOKED_AT = (4, 6, 8)
 MEGABYTE = 1 << 20
 
 API = Pod("shop", "api-6d4cf56db6-x2x7k", ["init-db", "api", "metrics-proxy"], workload=("api", "Deployment"))
@@ -136,7 +137,7 @@ def test_500_pods_and_their_churn(tacho_on):
             waits.append(time.monotonic() - began)
             wanted = expected(node, pods)
             wait_until(lambda: told(tacho) == wanted, 10, "exactly the pods that are there")
-            if number in (ROUNDS // 2, ROUNDS):
+            if number in LOOKED_AT:
                 wait_until(lambda: len(tacho.targets()["targets"]) == PODS, 30, "those that ended have been read")
                 footprints.append(Footprint(tacho))
         # News of so many cgroups at once may not fit into the ring: then tacho looks at all of them.
@@ -144,12 +145,14 @@ def test_500_pods_and_their_churn(tacho_on):
                 if events and labels["reason"] != "skipped" and (labels["probe"], labels["reason"]) != ("targets", "ring_full")]  # fmt: skip
     for pod in pods:
         node.remove(pod)
-    first, last = footprints
-    print(f"seen after {', '.join(f'{wait:.2f}' for wait in waits)} s; {last.series} series, "
-          f"{last.resident / MEGABYTE:.0f} MiB, {(last.resident - first.resident) / MEGABYTE:.1f} more in the last {ROUNDS // 2} rounds")  # fmt: skip
+    first, *_, last = footprints
+    grown = [after.written - before.written for before, after in itertools.pairwise(footprints)]
+    print(f"seen after {', '.join(f'{wait:.2f}' for wait in waits)} s; {last.series} series, {last.written / MEGABYTE:.0f} MiB, "
+          f"more after rounds {LOOKED_AT}: {[round(each / MEGABYTE, 1) for each in grown]}")  # fmt: skip
     assert statistics.median(waits) < 1
     assert last.series == first.series and last.targets == PODS
     assert last.map_entries == first.map_entries
     assert last.descriptors == first.descriptors
-    assert last.resident - first.resident < 4 * MEGABYTE
+    # One more reader at the same moment makes the heap larger once; what leaks does so each time.
+    assert min(grown) < 2 * MEGABYTE
     assert not lost

@@ -14,4 +14,4 @@ class Footprint:
         self.listening_ports = self.map_entries.pop("listening_ports")  # of the whole machine, not of targets
         self.descriptors = collections.Counter(name.partition(":")[0] for name in tacho.descriptors())
         self.sockets = self.descriptors.pop("socket")  # our own scrapes among them, which end when they like
-        self.resident = tacho.resident_bytes()
+        self.written = tacho.written_bytes()

@@ -183,12 +183,16 @@ class Tacho:
 
     def resident_bytes(self) -> int:
         """Of all its processes; what they share counts once."""
+        return self.written_bytes() + self._files()
+
+    def written_bytes(self) -> int:
+        """`resident_bytes` without program and libraries, of which the kernel keeps in memory what it likes."""
         proportional = 0
         for pid in self.processes():
             for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
                 if line.startswith(("Pss_Anon:", "Pss_Shmem:")):
                     proportional += int(line.split()[1]) * 1024
-        return proportional + self._files()
+        return proportional
 
     def cpu_seconds(self) -> float:
         """Of all its processes."""
