@@ -14,6 +14,7 @@
 #include "socket_datagram_arrival.bpf.h"
 #include "socket_datagram_guess.bpf.h"
 #include "socket_datagram_sender.bpf.h"
+#include "socket_datagram_slots.bpf.h"
 
 /* The socket serves for the first time. @return whether its target names the port */
 static __always_inline bool begin_to_serve(struct sock *sk, struct socket_state *st)
@@ -79,7 +80,7 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 	struct datagram_slot *slot = NULL;
 	struct datagram_peer *peer;
 	struct open_calls calls;
-	u32 slotless = 0, count = 1;
+	u32 slotless = 0, count = 1, before;
 
 	st->arrival = 0;
 	if (st->role == TACHO_ROLE_DATAGRAM_CLIENT) {
@@ -94,8 +95,13 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 	}
 	if (st->role != TACHO_ROLE_DATAGRAM_SERVER)
 		source = ring ? ADDRESS_UNKNOWN : source_of_read(sk, st);
-	if (ring) {
-		slot = take_slot(sk, st, ring, source, bytes, now);
+	before = ring ? slots_before(sk, ring) : 0;
+	if (before == NO_SLOT) {
+		doubt(st);
+		arrival = ring->slots[ring->taken % DATAGRAM_SLOTS].arrival;
+		slotless = count = count_by_size(ring, bytes);
+	} else if (ring) {
+		slot = take_slot(st, ring, before, source, bytes, now);
 		if (!slot) {
 			arrival = oldest_arrival(ring, now);
 		} else if (is_written(st, ring, slot)) {
@@ -133,7 +139,7 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 		ring = make_ring(st, source, 0, now);
 		if (!ring)
 			return;
-		slot = take_slot(sk, st, ring, source, bytes, now);
+		slot = take_slot(st, ring, 0, source, bytes, now);
 		if (slot && !is_written(st, ring, slot)) {
 			slot = NULL;
 			slotless = count;

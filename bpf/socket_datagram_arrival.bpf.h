@@ -92,7 +92,7 @@ static __always_inline void datagram_arrived(struct sock *sk, struct socket_stat
 		if (!ring)
 			return;
 	}
-	ring_arrived(ring, &arrival, now);
+	ring_arrived(ring, &arrival, (u64)last, now);
 	return;
 late:
 	/* Not told: the hook of its read may still be to come, and would take what came before for its

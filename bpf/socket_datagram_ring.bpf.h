@@ -28,6 +28,7 @@ struct datagram_slot {
 	u32 read;   /* 0: not yet */
 	u32 open;   /* datagrams in it that are not answered */
 	u32 lap;    /* whose it is: the number of the arrival, and 1; written last */
+	u32 skb;    /* lower half of where the kernel has it; 0: not known */
 };
 
 /* Counters modulo 2^32; their differences are what is waiting. */
@@ -35,7 +36,8 @@ struct datagram_ring {
 	struct target_ref target;
 	u64 touched;
 	u64 last_read;
-	u64 turned; /* when `buried` was turned over */
+	u64 turned;    /* when `buried` was turned over */
+	u64 told_last; /* where the kernel has it */
 	u32 arrived;
 	u32 taken;	   /* of the arrivals */
 	u32 newest;	   /* of the slots, the one that was taken last */
@@ -88,15 +90,6 @@ static __always_inline struct datagram_ring *find_ring(struct socket_state *st)
 	return st->has_ring ? bpf_map_lookup_elem(&datagram_rings, &key) : NULL;
 }
 
-static __always_inline u32 datagrams_waiting(struct sock *sk)
-{
-	u32 waiting = FIELD(sk, sk_receive_queue.qlen);
-
-	if (is_udp(sk))
-		waiting += BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen);
-	return waiting;
-}
-
 /* At the least: a read moves all of one queue to the other, and the same ones stand in both for a moment. */
 static __always_inline u32 surely_waiting(struct sock *sk)
 {
@@ -128,7 +121,7 @@ static __always_inline bool dispel_doubt(struct socket_state *st)
 }
 
 /* The next slot; what is overwritten before its reply is buried. @return its number */
-static __always_inline u32 fill_slot(struct datagram_ring *ring, u64 arrival, u64 source, u32 count)
+static __always_inline u32 fill_slot(struct datagram_ring *ring, u64 arrival, u64 source, u32 count, u32 skb)
 {
 	u32 number = fetch_add_u32(&ring->arrived, 1);
 	struct datagram_slot *slot = &ring->slots[number % DATAGRAM_SLOTS];
@@ -140,6 +133,7 @@ static __always_inline u32 fill_slot(struct datagram_ring *ring, u64 arrival, u6
 	slot->arrival = arrival;
 	slot->source = source;
 	slot->read = 0;
+	slot->skb = skb;
 	slot->open = count;
 	*(volatile u32 *)&slot->lap = number + 1;
 	return number;
@@ -154,7 +148,7 @@ __noinline int fill_backlog(u64 number, u64 arrival, u64 source, u32 waiting)
 	struct datagram_ring *ring = bpf_map_lookup_elem(&datagram_rings, &number);
 
 	for (u32 i = 0; ring && i < DATAGRAM_BACKLOG && i < waiting; i++)
-		fill_slot(ring, arrival, source, 1);
+		fill_slot(ring, arrival, source, 1, 0);
 	return 0;
 }
 
@@ -200,9 +194,24 @@ static __always_inline u32 take_from(u32 *counter, u32 count)
 	return taken;
 }
 
-static __always_inline void ring_arrived(struct datagram_ring *ring, const struct arrival *arrival, u64 now)
+/*
+ * Has the hook of another arrival told of this one? That hook was late, or ran when both were queued: since
+ * Linux 6.18 datagrams of several CPUs are queued together, and only then the hook runs as many times
+ * (udp_prod_queue). What no hook tells of is found when it is read (slots_before).
+ */
+static __always_inline bool is_told(struct datagram_ring *ring, u64 skb)
 {
-	fill_slot(ring, now, arrival->source, arrival->count);
+	const struct datagram_slot *last = &ring->slots[(ring->arrived - 1) % DATAGRAM_SLOTS];
+
+	return exchange(&ring->told_last, skb) == skb && (last->skb != (u32)skb || !last->read);
+}
+
+static __always_inline void ring_arrived(struct datagram_ring *ring, const struct arrival *arrival, u64 skb,
+					 u64 now)
+{
+	if (is_told(ring, skb))
+		return;
+	fill_slot(ring, now, arrival->source, arrival->count, skb);
 	if (arrival->segment_bytes)
 		ring->segment_bytes = arrival->segment_bytes;
 }
@@ -241,39 +250,6 @@ static __always_inline bool is_written(const struct socket_state *st, const stru
 				       const struct datagram_slot *slot)
 {
 	return has_newest(ring, slot) || newest_gets_written(st->number);
-}
-
-/*
- * The slot of the datagram that has just been received; NULL if it was overwritten, for too many are
- * waiting.
- */
-static __always_inline struct datagram_slot *take_slot(struct sock *sk, struct socket_state *st,
-						       struct datagram_ring *ring, u64 source, u32 bytes,
-						       u64 now)
-{
-	u32 waiting = ring->arrived - ring->taken;
-	u32 number;
-
-	if (!waiting || waiting >= 1U << 31) {
-		/* Nothing has told its arrival yet. */
-		doubt(st);
-		number = fill_slot(ring, now, source, count_by_size(ring, bytes));
-		ring->newest = number;
-		ring->taken = number + 1;
-		return &ring->slots[number % DATAGRAM_SLOTS];
-	}
-	number = fetch_add_u32(&ring->taken, 1);
-	/*
-	 * Others are waiting by what was told, and none is: they were dropped after they had come (a wrong
-	 * checksum), or one was read while its hook told it. What has been read is the last one.
-	 */
-	if (waiting > 1 && !datagrams_waiting(sk)) {
-		number += waiting - 1;
-		ring->taken = number + 1;
-		waiting = 1;
-	}
-	ring->newest = number;
-	return waiting > DATAGRAM_SLOTS ? NULL : &ring->slots[number % DATAGRAM_SLOTS];
 }
 
 /* The oldest arrival that is still known. */

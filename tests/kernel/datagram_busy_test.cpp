@@ -1,0 +1,95 @@
+// A datagram server that is never idle: arrivals are told late, out of order, or while another one is read.
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <thread>
+#include <vector>
+
+#include "kernel/support/child.h"
+#include "kernel/support/datagrams.h"
+#include "kernel/support/running.h"
+#include "kernel/support/wire.h"
+
+using tacho::UniqueFd;
+using namespace tacho::kernel_test;
+
+namespace {
+
+constexpr std::size_t kAskers = 3;
+constexpr std::size_t kSockets = 12;
+constexpr int kRounds = 2000;
+constexpr int kRequests = kAskers * kSockets * kRounds;
+constexpr std::size_t kMostAtOnce = 16;
+
+/// What one call receives and the next one sends back.
+class Batch {
+ public:
+  Batch() {
+    for (std::size_t i = 0; i < kMostAtOnce; ++i) {
+      parts_[i] = {.iov_base = data_[i].data(), .iov_len = kDatagramBytes};
+      messages_[i].msg_hdr = {.msg_name = &from_[i],
+                              .msg_namelen = sizeof(from_[i]),
+                              .msg_iov = &parts_[i],
+                              .msg_iovlen = 1,
+                              .msg_control = nullptr,
+                              .msg_controllen = 0,
+                              .msg_flags = 0};
+    }
+  }
+
+  /// @return how many were answered
+  int echo(const UniqueFd& socket) {
+    const int got = ::recvmmsg(socket.get(), messages_.data(), kMostAtOnce, MSG_WAITFORONE, nullptr);
+    must(got > 0, "recvmmsg");
+    must(::sendmmsg(socket.get(), messages_.data(), static_cast<unsigned>(got), 0) == got, "sendmmsg");
+    return got;
+  }
+
+ private:
+  std::array<std::array<char, kDatagramBytes>, kMostAtOnce> data_{};
+  std::array<sockaddr_in, kMostAtOnce> from_{};
+  std::array<iovec, kMostAtOnce> parts_{};
+  std::array<mmsghdr, kMostAtOnce> messages_{};
+};
+
+/// Asks from new sockets each time, all at once.
+void ask_from_new_sockets(std::uint16_t port) {
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<UniqueFd> sockets;
+    for (std::size_t i = 0; i < kSockets; ++i) {
+      sockets.push_back(bound_socket(0));
+      send_to(sockets.back(), port);
+    }
+    for (const UniqueFd& socket : sockets) {
+      (void)spin_for(socket);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a busy datagram server is counted exactly, however late its arrivals are told") {
+  const Watched where;
+  Child server(where.directory(), [](Line& parent) {
+    const UniqueFd socket = bound_socket(20051);
+    parent.tell(port_of(socket));
+    Batch batch;
+    for (int answered = 0; answered < kRequests;) {
+      answered += batch.echo(socket);
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const auto port = static_cast<std::uint16_t>(server.hear());
+  {
+    std::vector<std::jthread> askers;
+    for (std::size_t i = 0; i < kAskers; ++i) {
+      askers.emplace_back(ask_from_new_sockets, port);
+    }
+  }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == kRequests);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  server.tell();
+  server.finish();
+}
