@@ -164,6 +164,14 @@ static __always_inline bool is_ended_by_us(struct sock *sk, int state)
 	return state == TCP_ESTABLISHED && FIELD(sk, sk_shutdown) & SEND_SHUTDOWN;
 }
 
+/* Who has said goodbye reads no more, nor the client's own, which came meanwhile. Its end is one byte, too. */
+static __always_inline bool has_left_unread(struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sock_of(sk);
+
+	return tp && FIELD(tp, rcv_nxt) - FIELD(tp, copied_seq) > 1;
+}
+
 /* What may have been a goodbye was a reply. */
 static __always_inline void observe_last_turn(struct socket_state *st)
 {
@@ -182,7 +190,7 @@ static __always_inline void observe_last_turn(struct socket_state *st)
  */
 static __always_inline void connection_ended(struct socket_state *st, struct sock *sk, int state)
 {
-	if (st->tls == TLS_LAST && !st->parted && !is_ended_by_us(sk, state))
+	if (st->tls == TLS_LAST && !st->parted && !is_ended_by_us(sk, state) && !has_left_unread(sk))
 		observe_last_turn(st);
 	count_end(st, sk, false);
 }

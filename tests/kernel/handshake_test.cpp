@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <numeric>
 #include <string>
@@ -343,6 +344,59 @@ TEST_CASE("what a client asks right behind its certificate is no second request 
   CHECK(where.value("tacho_requests_total") == kConnections);
   CHECK(where.value("tacho_handshakes_total") == 2 * kConnections);
   CHECK(where.value("tacho_multiplexed_connections_total") == 0);
+  server.tell();
+  server.finish();
+}
+
+TEST_CASE("a goodbye that a server says before it has the client's is no reply") {
+  const Watched where;
+  const std::string flight = kChangeCipherSpec + kFinished;
+  constexpr std::size_t kAnswer = 100;
+  // Whether the client says goodbye before it closes, and whether the server reads to the end.
+  const bool says_goodbye = GENERATE(true, false);
+  const bool reads = GENERATE(true, false);
+  CAPTURE(says_goodbye, reads);
+  Child server(where.directory(), [&flight, reads](Line& parent) {
+    const UniqueFd listener = listen_tcp();
+    parent.tell(port_of(listener));
+    for (int i = 0; i < kConnections; ++i) {
+      const UniqueFd connection = accept_from(listener);
+      serve(connection, 1, kHello.size(), kAnswer);
+      serve(connection, 1, flight.size(), kAnswer);
+      serve(connection, 1, kRequest.size(), kAnswer);
+      receive_once(connection, kRequest.size());
+      send_bytes(connection, kShort);
+      parent.tell();
+      (void)parent.hear();  // the client has closed
+      std::array<char, kAnswer> rest{};
+      while (reads && ::read(connection.get(), rest.data(), rest.size()) > 0) {
+      }
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const auto port = static_cast<std::uint16_t>(server.hear());
+  for (int i = 0; i < kConnections; ++i) {
+    UniqueFd client = connect_tcp(port);
+    for (const std::string& data : {kHello, flight, kRequest}) {
+      send_bytes(client, data);
+      receive_once(client, kAnswer);
+    }
+    send_bytes(client, kRequest);
+    (void)server.hear();
+    receive_once(client, kShort.size());
+    if (says_goodbye) {
+      send_bytes(client, kShort);
+    }
+    client.reset();
+    server.tell();
+  }
+  (void)server.hear();
+  // Who reads on has replied, and waits for more. Where the client says nothing either, nobody knows.
+  const bool replied = reads || !says_goodbye;
+  CHECK(where.value("tacho_requests_total") == (replied ? 2 : 1) * kConnections);
+  CHECK(where.value("tacho_requests_unanswered_total") == (replied ? 0 : 1) * kConnections);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
   server.tell();
   server.finish();
 }

@@ -10,7 +10,7 @@ def mariadb_slap(server: MariaDB, queries: int = 2000, connections: int = 4, uni
     where = ["-S", server.unix_socket] if unix else ["-h", "127.0.0.1", "-P", server.port]
     report = run([
         "mariadb-slap", "--no-defaults", "--user=root", *where, "--create-schema=mysql", "--no-drop", "--delimiter=;",
-        "--query=SELECT 1", f"--concurrency={connections}", f"--number-of-queries={queries}",
+        "--query=SELECT 1", f"--concurrency={connections}", f"--number-of-queries={queries}", "--ssl" if server.tls else "--skip-ssl",
     ])  # fmt: skip
     return parse(report)
 

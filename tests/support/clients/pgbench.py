@@ -21,7 +21,7 @@ def initialize(server: Postgres, scale: int = 1) -> None:
 def pgbench(server: Postgres, transactions: int = 2003, connections: int = 8, host=None) -> Counted:
     """One SELECT a transaction, `transactions` on each connection; `host` may be the unix socket's directory."""
     report = _pgbench(server, ["-S", "-n", "-c", connections, "-j", 2, "-t", transactions], host)
-    return parse(report, connections)
+    return parse(report, connections, wishes=connections + 1 if server.tls else 0)
 
 
 def pgbench_latencies(server: Postgres, transactions: int, connections: int, prefix=()) -> list[float]:
@@ -38,11 +38,12 @@ def pgbench_latencies(server: Postgres, transactions: int, connections: int, pre
     return [int(line.split()[2]) * 1e-6 for line in lines]
 
 
-def parse(report: str, connections: int) -> Counted:
+def parse(report: str, connections: int, wishes: int = 0) -> Counted:
+    """`wishes`: for TLS, each of which gets a reply before it."""
     done = find(r"^number of transactions actually processed: (\d+)/", report, "pgbench")
     find(r"^number of failed transactions: 0 ", report, "pgbench")
     rate = find(r"^tps = ([\d.]+) ", report, "pgbench")
-    extra = connections + _PREPARATION  # one reply to the start-up message of each: no password, no TLS
+    extra = connections + _PREPARATION + wishes  # one reply to the start-up message of each: no password
     return Counted(
         client="pgbench -S",
         requests=int(done[1]),

@@ -4,6 +4,7 @@ import pathlib
 import shutil
 import signal
 
+from support.certificate import self_signed
 from support.process import run
 from support.servers.base import Server
 
@@ -22,7 +23,8 @@ def postgres_programs() -> pathlib.Path:
 
 
 class Postgres(Server):
-    """Listens on TCP and on a unix socket in `directory`; everybody may log in without a password, TLS is off.
+    """Listens on TCP and on a unix socket in `directory`; everybody may log in without a password. Clients ask for TLS if `tls`,
+    for which they speak once more before it.
 
     Nothing is durable, unless `durable`: then every commit waits for the disk, and the janitor runs. `primary_port`: of
     another one whose standby it is.
@@ -30,10 +32,14 @@ class Postgres(Server):
 
     name = "postgres"
     stop_signal = signal.SIGINT  # a fast shutdown
-    # TLS and GSS are asked for first by default, with a request and a reply of their own.
-    environment = {"PGUSER": _USER, "PGDATABASE": _USER, "PGSSLMODE": "disable", "PGGSSENCMODE": "disable"}
+    @property
+    def environment(self) -> dict:
+        """Of its clients, which ask for TLS and GSS first by default, with a request and a reply of their own."""
+        mode = "require" if self.tls else "disable"
+        return {"PGUSER": _USER, "PGDATABASE": _USER, "PGSSLMODE": mode, "PGGSSENCMODE": "disable"}
 
-    def __init__(self, prefix=(), durable: bool = False, primary_port: int | None = None):
+    def __init__(self, prefix=(), durable: bool = False, primary_port: int | None = None, tls: bool = False):
+        self.tls = tls
         self._durable = durable
         self._primary_port = primary_port
         super().__init__(prefix)
@@ -50,8 +56,13 @@ class Postgres(Server):
             run([programs / "initdb", "-D", data, "-A", "trust", "--no-sync", "--locale=C"], user=_USER)
         return self._start([
             programs / "postgres", "-D", data, "-p", self.port, "-h", "127.0.0.1", "-k", self.directory,
-            *([] if self._durable else _NOTHING_DURABLE),
+            *([] if self._durable else _NOTHING_DURABLE), *(self._encrypted() if self.tls else []),
         ], user=_USER)  # fmt: skip
+
+    def _encrypted(self) -> list:
+        certificate, key = self_signed(self.directory)
+        shutil.chown(key, _USER, _USER)
+        return ["-c", "ssl=on", "-c", f"ssl_cert_file={certificate}", "-c", f"ssl_key_file={key}"]
 
     def ready(self):
         command = [postgres_programs() / "pg_isready", "-h", self.directory, "-p", self.port]
