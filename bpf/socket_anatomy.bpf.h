@@ -12,13 +12,8 @@
  */
 #pragma once
 
+#include "socket_readers.bpf.h"
 #include "socket_recorder.bpf.h"
-#include "socket_state.bpf.h"
-#include "thread_record.bpf.h"
-
-/* Where the records of threads are. Set before loading. */
-enum { THREADS_UNKNOWN, THREADS_IN_STORAGE, THREADS_IN_HASH };
-const volatile __u32 threads_in = THREADS_UNKNOWN;
 
 /* The sched probe's map, whichever type it has. */
 struct {
@@ -38,36 +33,6 @@ static __always_inline void note_latest_read(const struct socket_state *st, u64 
 		*(volatile u64 *)&latest->at = now;
 }
 
-/*
- * Requests that threads have read. Threads share a place if their numbers are alike, and then seem to serve
- * each other's requests at the same time. Neighbours are not on one cache line.
- */
-#define READER_PLACES 16384
-
-struct reader {
-	u32 begun;
-	u32 ended;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, READER_PLACES);
-	__type(key, u32);
-	__type(value, struct reader);
-} readers SEC(".maps");
-
-static __always_inline struct reader *reader_at(u32 place)
-{
-	return bpf_map_lookup_elem(&readers, &place);
-}
-
-static __always_inline u32 place_of(const struct thread_waits *waits)
-{
-	u32 thread = waits->key >> 32;
-
-	return (thread << 3 | (thread >> 11 & 7)) & (READER_PLACES - 1);
-}
-
 /* Of the current thread; NULL if nothing is known of it, or it works for others. */
 static __always_inline struct thread_waits *current_waits(void)
 {
@@ -82,38 +47,6 @@ static __always_inline struct thread_waits *current_waits(void)
 	}
 	/* It runs, whatever is known of it: there are kernels that do not tell of every switch. */
 	return thread && thread->state < TACHO_THREAD_STATES && thread->waits.key ? &thread->waits : NULL;
-}
-
-/* The open turn is over, or goes on without us. */
-static __always_inline void release_reader(struct socket_state *st)
-{
-	struct reader *reader;
-
-	if (threads_in == THREADS_UNKNOWN || !st->reader_waits)
-		return;
-	st->reader_waits = false;
-	reader = reader_at(st->reader_place);
-	if (reader)
-		__sync_fetch_and_add(&reader->ended, 1);
-}
-
-/* A turn begins; `may_stay_open`: nothing will tell if it is given up. */
-static __always_inline void note_reader(struct socket_state *st, const struct thread_waits *waits,
-					bool may_stay_open)
-{
-	struct reader *reader;
-
-	release_reader(st);
-	st->reader_place = place_of(waits);
-	reader = reader_at(st->reader_place);
-	if (!reader)
-		return;
-	st->reader_shared = reader->begun != reader->ended;
-	st->reader_begun = ++reader->begun;
-	if (may_stay_open)
-		__sync_fetch_and_add(&reader->ended, 1);
-	else
-		st->reader_waits = true;
 }
 
 static __always_inline int take_read(struct socket_state *st, u64 now, u32 first, u32 may_stay_open)
@@ -138,13 +71,6 @@ static __always_inline int take_read(struct socket_state *st, u64 now, u32 first
 	st->reader = waits->key;
 	take_mark(&st->read_mark, waits);
 	return 0;
-}
-
-static __always_inline bool was_alone(const struct socket_state *st)
-{
-	const struct reader *reader = reader_at(st->reader_place);
-
-	return reader && !st->reader_shared && reader->begun == st->reader_begun;
 }
 
 /* Had the thread nothing to do when that was read, until the wait ended? */

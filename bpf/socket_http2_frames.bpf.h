@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What HTTP/2 looks like: its preface, and the header of a frame (RFC 9113, 3.4 and 4.1). */
+#pragma once
+
+#include "socket_buffers.bpf.h"
+#include "socket_state.bpf.h"
+
+#define HTTP2_HEADER 9
+/* "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" (RFC 9113, 3.4): its first four bytes, and all in words of eight. */
+#define HTTP2_PREFACE 0x20495250
+#define HTTP2_PREFACE_WORDS {0x5448202a20495250ULL, 0x0a0d302e322f5054ULL, 0x0a0d0a0d4d530a0dULL}
+#define HTTP2_PREFACE_BYTES 24
+/* Larger frames need a setting (RFC 9113, 6.5.2): a header that says so may be an accident. */
+#define HTTP2_FRAME_BYTES (1 << 14)
+
+enum {
+	HTTP2_DATA = 0,
+	HTTP2_HEADERS = 1,
+	HTTP2_PRIORITY = 2,
+	HTTP2_RST_STREAM = 3,
+	HTTP2_SETTINGS = 4,
+	HTTP2_PUSH_PROMISE = 5,
+	HTTP2_PING = 6,
+	HTTP2_GOAWAY = 7,
+	HTTP2_WINDOW_UPDATE = 8,
+	HTTP2_CONTINUATION = 9,
+	HTTP2_LAST_TYPE = 0x10, /* PRIORITY_UPDATE (RFC 9218); 0xa and 0xc are ALTSVC and ORIGIN */
+};
+
+static __always_inline u32 http2_length(const u8 *h)
+{
+	return (u32)h[0] << 16 | (u32)h[1] << 8 | h[2];
+}
+
+static __always_inline u32 http2_stream_id(const u8 *h)
+{
+	return (u32)(h[5] & 0x7f) << 24 | (u32)h[6] << 16 | (u32)h[7] << 8 | h[8];
+}
+
+/* Can it be the header of a frame? Which belong to a stream, which to the connection, how long: RFC 9113, 6.
+ */
+static __always_inline bool http2_is_header(const u8 *h)
+{
+	u32 length = http2_length(h);
+	u32 id = http2_stream_id(h);
+
+	if (h[5] & 0x80)
+		return false;
+	switch (h[3]) {
+	case HTTP2_DATA:
+	case HTTP2_HEADERS:
+	case HTTP2_PUSH_PROMISE:
+	case HTTP2_CONTINUATION:
+		return id;
+	case HTTP2_PRIORITY:
+		return id && length == 5;
+	case HTTP2_RST_STREAM:
+		return id && length == 4;
+	case HTTP2_SETTINGS:
+		return !id && length % 6 == 0;
+	case HTTP2_PING:
+		return !id && length == 8;
+	case HTTP2_GOAWAY:
+		return !id && length >= 8;
+	case HTTP2_WINDOW_UPDATE:
+		return length == 4;
+	default:
+		return h[3] <= HTTP2_LAST_TYPE;
+	}
+}
+
+#ifndef TACHO_BASIC
+
+/*
+ * Does the operation begin with the preface, or with a frame's header that is no accident? 0 if not, else one
+ * more than the bytes to skip before the first header. A global function: verified once a program.
+ */
+__noinline u32 http2_begins(u64 bytes, u32 direction)
+{
+	const void *buffer = first_buffer(&bytes);
+	u8 header[HTTP2_HEADER];
+	u32 word;
+
+	if (!buffer || bytes < sizeof(word) || bpf_probe_read_user(&word, sizeof(word), buffer))
+		return 0;
+	if (word == HTTP2_PREFACE)
+		return direction == TACHO_RECEIVE ? 1 + HTTP2_PREFACE_BYTES : 0;
+	if (bytes < HTTP2_HEADER || bpf_probe_read_user(header, HTTP2_HEADER, buffer))
+		return 0;
+	return http2_length(header) <= HTTP2_FRAME_BYTES && header[3] <= HTTP2_WINDOW_UPDATE &&
+	       http2_is_header(header);
+}
+
+/*
+ * Does a read begin with the preface? Of one that is shorter, as much as there is, but at least four bytes.
+ * Nothing else is looked at of a connection that does not. A global function: verified once a program.
+ */
+__noinline u32 http2_is_preface(u64 bytes)
+{
+	const u64 preface[3] = HTTP2_PREFACE_WORDS;
+	const void *buffer = first_buffer(&bytes);
+	u64 head[3];
+	u32 word;
+
+	if (!buffer || bytes < sizeof(word))
+		return false;
+	if (bytes < HTTP2_PREFACE_BYTES)
+		return !bpf_probe_read_user(&word, sizeof(word), buffer) && word == HTTP2_PREFACE;
+	return !bpf_probe_read_user(head, sizeof(head), buffer) && head[0] == preface[0] &&
+	       head[1] == preface[1] && head[2] == preface[2];
+}
+
+#endif
