@@ -26,8 +26,9 @@
 #include "process/confine.h"
 #include "process/web_keeper.h"
 #include "reload.h"
+#include "top/health.h"
 #include "watch.h"
-#include "web/health.h"
+#include "web/listener.h"
 
 namespace tacho {
 namespace {
@@ -266,18 +267,28 @@ int plan(const Cli& cli, const config::Config& config) {
 }
 
 int health(const Cli& cli) {
-  constexpr std::chrono::seconds kHealthPatience(2);
-  bool tls = false;
+  top::Url url;
   if (!cli.web_config_file.empty()) {
     const auto web = config::read_web_config(cli.web_config_file);
     if (!web) {
       return failed(web.error());
     }
-    tls = web->tls.has_value();
+    url.tls = web->tls.has_value();
   }
   const auto address = web::ListenAddress::parse(cli.listen_addresses.front());
-  const auto well =
-      address ? web::ask_health(*address, tls, kHealthPatience) : Result<void>(std::unexpected(address.error()));
+  if (!address) {
+    return failed(address.error());
+  }
+  if (address->is_unix) {
+    url.host = "localhost";
+    url.port = "80";  // which HTTP has to be told, though nobody uses it
+    url.socket = address->host;
+  } else {
+    // Who listens on every address listens on loopback. By number: a container may have no /etc/hosts.
+    url.host = address->host == "::" || address->host == "0.0.0.0" ? "" : address->host;
+    url.port = std::to_string(address->port);
+  }
+  const auto well = top::ask_health(std::move(url));
   return well ? kExitOk : failed(well.error());
 }
 

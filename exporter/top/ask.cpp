@@ -41,7 +41,7 @@ Result<std::unique_ptr<Client>> open_client(const TopOptions& options) {
       return fail("--password-file: whose password? --url names the user: http://USER@HOST:PORT");
     }
   }
-  return Client::open(std::move(*url), options.ca_file);
+  return Client::open(std::move(*url), {.ca_file = options.ca_file});
 }
 
 Result<About> ask_about(const TopOptions& options, std::string_view what, std::size_t most) {

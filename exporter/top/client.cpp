@@ -10,7 +10,9 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <charconv>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/utf8.h"
@@ -19,7 +21,6 @@
 namespace tacho::top {
 namespace {
 
-constexpr int kTimeoutSeconds = 10;
 constexpr std::size_t kLargestAnswer = std::size_t{64} << 20;
 constexpr int kBuffer = 16 << 10;
 
@@ -76,21 +77,33 @@ Result<std::string> read_all(BIO* bio) {
   return body;
 }
 
-/// What can be done about an answer that is none, by the status in OpenSSL's message ("code=401, reason=…").
-std::string remedy(const std::string& reason) {
-  const auto has = [&reason](const char* text) { return reason.find(text) != std::string::npos; };
-  if (has("code=401")) {
+/// The status in OpenSSL's message ("code=401, reason=…"); 0: none.
+int status_in(const std::string& reason) {
+  constexpr std::string_view kBefore = "code=";
+  int status = 0;
+  if (const std::size_t at = reason.find(kBefore); at != std::string::npos) {
+    std::from_chars(reason.data() + at + kBefore.size(), reason.data() + reason.size(), status);
+  }
+  return status;
+}
+
+/// What can be done about an answer that is none.
+std::string remedy(const std::string& reason, int status) {
+  if (status == 401) {
     return "it asks for a user and a password (or for others): --url http://USER:PASSWORD@HOST:PORT, or "
            "--password-file";
   }
-  if (has("code=404")) {
+  if (status == 404) {
     return "nothing of tacho is served there: is it another program, or an older tacho?";
   }
-  if (has("code=429") || has("code=503")) {
+  if (status == 429 || status == 503) {
     return "it is busy; ask less often, or raise its rate_limit";
   }
-  if (has("certificate verify failed")) {
+  if (reason.find("certificate verify failed") != std::string::npos) {
     return "its certificate is not trusted: name the authority's certificate with --ca-file (" + reason + ")";
+  }
+  if (reason.find("timeout") != std::string::npos) {
+    return "no answer (" + reason + ")";
   }
   return reason.empty() ? "it does not answer, or not in HTTP: https needs https:// in --url" : reason;
 }
@@ -100,15 +113,16 @@ std::string remedy(const std::string& reason) {
 /// The client's side of TLS.
 class Client::Tls {
  public:
-  static Result<std::unique_ptr<Tls>> make(const std::string& ca_file) {
+  static Result<std::unique_ptr<Tls>> make(const Manners& manners) {
     ERR_clear_error();
     std::unique_ptr<Tls> tls(new Tls(SSL_CTX_new(TLS_client_method())));
     SSL_CTX* context = tls->context_.get();
     if (context == nullptr) {
       return fail("TLS: " + openssl_reason());
     }
-    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
+    SSL_CTX_set_verify(context, manners.any_certificate ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, nullptr);
     SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+    const std::string& ca_file = manners.ca_file;
     const bool loaded = ca_file.empty() ? SSL_CTX_set_default_verify_paths(context) == 1
                                         : SSL_CTX_load_verify_file(context, ca_file.c_str()) == 1;
     if (!loaded) {
@@ -140,19 +154,20 @@ class Client::Tls {
   std::unique_ptr<SSL_CTX, Closer> context_;
 };
 
-Client::Client(Url url, std::unique_ptr<Tls> tls) : url_(std::move(url)), tls_(std::move(tls)) {}
+Client::Client(Url url, std::unique_ptr<Tls> tls, std::chrono::seconds patience)
+    : url_(std::move(url)), tls_(std::move(tls)), patience_(patience) {}
 Client::~Client() = default;
 
-Result<std::unique_ptr<Client>> Client::open(Url url, const std::string& ca_file) {
+Result<std::unique_ptr<Client>> Client::open(Url url, Manners manners) {
   std::unique_ptr<Tls> tls;
   if (url.tls) {
-    auto made = Tls::make(ca_file);
+    auto made = Tls::make(manners);
     if (!made) {
       return std::unexpected(made.error());
     }
     tls = std::move(*made);
   }
-  return std::unique_ptr<Client>(new Client(std::move(url), std::move(tls)));
+  return std::unique_ptr<Client>(new Client(std::move(url), std::move(tls), manners.patience));
 }
 
 void Client::cancel() {
@@ -183,7 +198,7 @@ Result<std::string> Client::get(const std::string& path_and_query) {
       client.socket_ = -1;
     }
   };
-  auto socket = connect_to(url_, created);
+  auto socket = connect_to(url_, patience_, created);
   const Forget forget{*this};  // before the socket is closed
   if (!socket) {
     return std::unexpected(within(socket.error()));
@@ -196,12 +211,16 @@ Result<std::string> Client::get(const std::string& path_and_query) {
   const Headers headers = headers_of(url_);
   // The BIO is connected, which OpenSSL takes as given if it is named for reading too. TLS is in it already, so to
   // OpenSSL's client it is plain HTTP.
-  const std::string host = url_.host.find(':') == std::string::npos ? url_.host : "[" + url_.host + "]";
+  const std::string name = url_.host.empty() ? "localhost" : url_.host;
+  const std::string host = name.find(':') == std::string::npos ? name : "[" + name + "]";
   const std::string address = "http://" + host + ":" + url_.port + url_.prefix + path_and_query;
   const Bio answer(OSSL_HTTP_get(address.c_str(), nullptr, nullptr, bio.get(), bio.get(), nullptr, nullptr, kBuffer,
-                                 headers.get(), nullptr, 0, kLargestAnswer, kTimeoutSeconds));
+                                 headers.get(), nullptr, 0, kLargestAnswer, static_cast<int>(patience_.count())));
+  refused_with_ = 0;
   if (!answer) {
-    return fail(url_.text() + ": " + remedy(openssl_reason()));
+    const std::string reason = openssl_reason();
+    refused_with_ = status_in(reason);
+    return fail(url_.text() + ": " + remedy(reason, refused_with_));
   }
   auto body = read_all(answer.get());
   return body ? body : std::unexpected(within(body.error()));

@@ -14,7 +14,6 @@ namespace tacho::top {
 namespace {
 
 constexpr int kConnectMs = 3000;
-constexpr timeval kPatience{.tv_sec = 10, .tv_usec = 0};
 
 /// 0, or why not.
 int try_connect(int socket, const sockaddr* address, socklen_t length) {
@@ -35,7 +34,7 @@ int try_connect(int socket, const sockaddr* address, socklen_t length) {
   return error;
 }
 
-Result<UniqueFd> open_connection(int family, const sockaddr* address, socklen_t length,
+Result<UniqueFd> open_connection(int family, const sockaddr* address, socklen_t length, std::chrono::seconds patience,
                                  const std::function<bool(int)>& created) {
   UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) {
@@ -48,35 +47,38 @@ Result<UniqueFd> open_connection(int family, const sockaddr* address, socklen_t 
     return std::unexpected(Error::from_errno("connect", error));
   }
   ::fcntl(socket.get(), F_SETFL, 0);
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof(kPatience));
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof(kPatience));
+  const timeval limit{.tv_sec = patience.count(), .tv_usec = 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
   return socket;
 }
 
-Result<UniqueFd> connect_unix(const std::string& path, const std::function<bool(int)>& created) {
+Result<UniqueFd> connect_unix(const std::string& path, std::chrono::seconds patience,
+                              const std::function<bool(int)>& created) {
   const auto address = UnixAddress::of(path);
   if (!address) {
     return std::unexpected(address.error());
   }
-  return open_connection(AF_UNIX, address->get(), address->size(), created);
+  return open_connection(AF_UNIX, address->get(), address->size(), patience, created);
 }
 
 }  // namespace
 
-Result<UniqueFd> connect_to(const Url& url, const std::function<bool(int)>& created) {
+Result<UniqueFd> connect_to(const Url& url, std::chrono::seconds patience, const std::function<bool(int)>& created) {
   if (!url.socket.empty()) {
-    return connect_unix(url.socket, created);
+    return connect_unix(url.socket, patience, created);
   }
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  if (const int error = ::getaddrinfo(url.host.c_str(), url.port.c_str(), &hints, &found); error != 0) {
+  if (const int error = ::getaddrinfo(url.host.empty() ? nullptr : url.host.c_str(), url.port.c_str(), &hints, &found);
+      error != 0) {
     return fail(std::string("the name is not known: ") + ::gai_strerror(error), EHOSTUNREACH);
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list(found, &::freeaddrinfo);
   Result<UniqueFd> result = fail("no address");
   for (const addrinfo* each = list.get(); each != nullptr && !result; each = each->ai_next) {
-    result = open_connection(each->ai_family, each->ai_addr, each->ai_addrlen, created);
+    result = open_connection(each->ai_family, each->ai_addr, each->ai_addrlen, patience, created);
   }
   return result;
 }

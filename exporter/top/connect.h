@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 
 #include "base/result.h"
@@ -8,9 +9,10 @@
 
 namespace tacho::top {
 
-/// A blocking socket that is connected, and whose reads and writes give up after ten seconds. Tries every address of
-/// the name, three seconds each.
+/// A blocking socket that is connected, and whose reads and writes give up after `patience`. Tries every address of
+/// the name, three seconds each; without a name those of loopback.
 /// @param created called with each socket before it connects; false: give up
-Result<UniqueFd> connect_to(const Url& url, const std::function<bool(int socket)>& created);
+Result<UniqueFd> connect_to(const Url& url, std::chrono::seconds patience,
+                            const std::function<bool(int socket)>& created);
 
 }  // namespace tacho::top

@@ -23,7 +23,7 @@ namespace {
 std::unique_ptr<Client> client_of(const std::string& url, const std::string& ca_file = {}) {
   auto parsed = top::parse_url(url);
   REQUIRE(parsed);
-  auto client = Client::open(std::move(*parsed), ca_file);
+  auto client = Client::open(std::move(*parsed), {.ca_file = ca_file});
   REQUIRE(client);
   return std::move(*client);
 }
@@ -77,7 +77,7 @@ TEST_CASE("a server with TLS is trusted by its authority's certificate only, and
 TEST_CASE("a CA file that is none is refused at once") {
   const web::test::TempDir directory;
   auto url = top::parse_url("https://127.0.0.1");
-  const auto refused = Client::open(*url, directory.write("ca.crt", "x"));
+  const auto refused = Client::open(*url, {.ca_file = directory.write("ca.crt", "x")});
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message.starts_with("--ca-file: "));
 }
