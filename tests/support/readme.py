@@ -16,9 +16,10 @@ def _section(heading: str, text: str | None) -> str:
 
 
 def sentences(heading: str, text: str | None = None) -> list[str]:
-    """What the section's list says, sentence by sentence, without emphasis."""
+    """The section's list, sentence by sentence, without emphasis. A sentence may run over the items of a list within an item."""
     found = []
-    for item in re.split(r"^- ", _section(heading, text), flags=re.MULTILINE)[1:]:
+    items = re.sub(r"^ +- ", "  ", _section(heading, text), flags=re.MULTILINE)
+    for item in re.split(r"^- ", items, flags=re.MULTILINE)[1:]:
         found += re.split(r"(?<=\.) (?=[A-Z`\[])", " ".join(item.replace("**", "").split()))
     return found
 

@@ -36,4 +36,6 @@ def test_every_entry_names_tests_that_are_there():
 def test_sentences_end_where_they_end():
     text = "# A\n- **One**: is `a.b`, e.g. two.\n  Three.\n- [Four](x.md). `Five` six.\n# B\nSeven.\n"
     assert readme.sentences("A", text) == ["One: is `a.b`, e.g. two.", "Three.", "[Four](x.md).", "`Five` six."]
+    text = "# A\n- **One**: is.\n  - Two.\n  - Three\n    four;\n  - five.\n- Six.\n"
+    assert readme.sentences("A", text) == ["One: is.", "Two.", "Three four; five.", "Six."]
     assert not re.search(r"\*\*", " ".join(readme.sentences("What it cannot see")))
