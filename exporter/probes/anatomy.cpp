@@ -19,34 +19,34 @@ using metrics::Type;
 using metrics::Value;
 
 constexpr std::array kFamilies{
-    Family{
-        "tacho_request_time_seconds_total", Type::counter, "seconds",
-        "Time of requests by what it went to. queue: unread in the socket; receive: from the first read to the last; "
-        "handover: read, and the thread that answered had not begun; cpu; runqueue: waiting for a CPU; lock: futex "
-        "and semaphores; disk; network: in a call on a socket; event: in epoll, poll, select and the like; sleep; "
-        "other. The parts add up to the durations of the requests whose mode is known.",
-        "part", kPartNames},
+    Family{"tacho_request_time_seconds_total", Type::counter, "seconds",
+           "Time of requests by part. queue: unread in the socket; receive: from the first read to the last; handover: "
+           "read, but the answering thread has not begun; cpu; runqueue: waiting for a CPU; lock: futex and "
+           "semaphores; disk; network: in a call on a socket; event: in epoll, poll, select and the like; sleep; "
+           "other. The parts add up to the durations of the requests whose mode is known.",
+           "part", kPartNames},
     Family{"tacho_request_serving_total", Type::counter, "",
-           "Requests by who served them. same_thread: who read it answered it, and had no other request open "
-           "meanwhile; handed_over: another thread did; interleaved: who read it answered it, but had others open, so "
-           "that the parts are of all of these; unknown: not in the parts.",
+           "Requests by the threads that served them. same_thread: the thread that read it answered it, with no other "
+           "request open meanwhile; handed_over: another thread answered it; interleaved: the thread that read it "
+           "answered it, with other requests open, so the parts are those of all of these; unknown: not included in "
+           "the parts.",
            "mode", kModeNames},
     Family{"tacho_slow_request_time_seconds_total", Type::counter, "seconds",
-           "The same parts of slow requests alone: above `probes.anatomy.slow`, by default the target's own p99 of the "
-           "last minute.",
+           "Time of slow requests by the same parts. A request is slow above `probes.anatomy.slow`, by default above "
+           "the target's own p99 of the last minute.",
            "part", kPartNames},
     Family{"tacho_slow_requests_total", Type::counter, "", "Slow requests whose mode is known.", "", {}},
     Family{"tacho_unrecorded_requests_total",
            Type::counter,
            "",
-           "Requests that may have been among the slowest of their minute, and were not recorded because too many came "
-           "at a time.",
+           "Requests that may have been among the slowest of their minute but were dropped, because the buffer of "
+           "records was full.",
            "",
            {}},
     Family{"tacho_request_handover_seconds",
            Type::histogram,
            "seconds",
-           "From the last read of a request by one thread to the moment at which the one that answered it began: the "
+           "Time from the last read of a request by one thread to the moment at which the answering thread began: the "
            "queue inside the server.",
            "",
            {}},

@@ -89,33 +89,32 @@ constexpr auto kCallNames = [] {
 
 constexpr std::array kFamilies{
     Family{"tacho_thread_state_seconds_total", Type::counter, "seconds",
-           "Thread time by what the thread did, what is under way included. running: on a CPU; runnable: waiting for a "
-           "CPU; sleeping: interruptible sleep; iowait: any other sleep that the kernel flags as waiting for I/O; "
-           "blocked: the rest.",
+           "Thread time by state, time in the current state included. running: on a CPU; runnable: waiting for a CPU; "
+           "sleeping: interruptible sleep; iowait: any other sleep that the kernel flags as waiting for I/O; blocked: "
+           "the rest.",
            "state", kStates},
     Family{"tacho_offcpu_seconds_total", Type::counter, "seconds",
-           "Thread time off CPU (sleeping, blocked, iowait) by the system call that the thread was in, what is under "
-           "way included. none: in no system call (page faults); other: in one that has no series of its own.",
+           "Thread time off CPU (sleeping, blocked, iowait) by the system call that the thread was in, waits in "
+           "progress included. none: in no system call (page faults); other: in one that has no series of its own.",
            "syscall", kCallNames},
     Family{"tacho_runqueue_delay_seconds",
            Type::histogram,
            "seconds",
-           "Time that a thread waited for a CPU before it ran: since it was woken, or since it was preempted.",
+           "Time that a thread waited for a CPU: from its wake-up or preemption until it ran.",
            "",
            {}},
-    Family{
-        "tacho_cpu_throttled_seconds_total",
-        Type::counter,
-        "seconds",
-        "Time that the target's cgroup was kept from running by its CPU quota, over all CPUs (cpu.stat); 0 without a "
-        "cgroup of its own.",
-        "",
-        {}},
+    Family{"tacho_cpu_throttled_seconds_total",
+           Type::counter,
+           "seconds",
+           "Time in which the CPU quota kept the target's cgroup from running, over all CPUs (cpu.stat); 0 without a "
+           "cgroup of its own.",
+           "",
+           {}},
     Family{"tacho_cpu_limit_cores",
            Type::gauge,
            "",
-           "CPUs that the target may use: the least of those that are online, of the quotas and the cpuset of its "
-           "cgroup and those above it, and of the CPUs that its threads are allowed to run on.",
+           "CPUs that the target may use: the minimum of the CPUs that are online, the quotas and cpusets of its "
+           "cgroup and those above it, and the CPUs that its threads are allowed to run on.",
            "",
            {}},
 };

@@ -61,25 +61,23 @@ constexpr std::array kMultiplexedCalls{Names{"tacho_dependency_calls_total"},
 constexpr std::array<ConditionEntry, kConditions> kTable{{
     {"multiplexed",
      "connections carry several requests at a time (pipelining, HTTP/2): requests are under-counted, and those that "
-     "wait inside of the target are not seen",
+     "wait inside the target are not visible",
      kMultiplexed},
     {"busy_polling", "most polls do not wait: time spent in them is no slack", kBusyPolling},
     {"few_samples", "too few sends for their rate and for the variance of intervals", kFewSamples},
-    {"no_poll", "requests are served without polling calls: nothing is said about idleness", kNoPoll},
+    {"no_poll", "requests are served without polling calls: idleness is unknown", kNoPoll},
     {"lost_events",
-     "a probe has lost events, of whichever target, or the kernel has kept more than one from the probes for a "
-     "thousand "
-     "requests of all targets: counts may be too low",
+     "a probe has lost events of any target, or the kernel has skipped more than one event per thousand requests of "
+     "all targets: counts may be too low",
      kLostEvents},
     {"one_way",
-     "more than one in ten messages got no reply: what is in flight may wait for nothing, and a pause within a request "
-     "is not told from one between two",
+     "more than one in ten messages got no reply: messages in flight may need none, and a pause within a request looks "
+     "like one between two requests",
      kOneWay},
     {"frozen", "the cgroup is frozen (docker pause): nothing runs, and requests that wait are not read", kFrozen},
     {"multiplexed_calls",
-     "the target sends several calls before it waits for the answers: on streams they are under-counted, and each "
-     "duration "
-     "is that since the last of them",
+     "the target sends several calls before it waits for the answers: on streams calls are under-counted, and each "
+     "duration is the time since the last call",
      kMultiplexedCalls},
 }};
 

@@ -24,9 +24,8 @@ bool share_above(std::uint64_t part, std::uint64_t whole, double limit) {
 
 std::string help() {
   std::string text =
-      "1 while series of the target may not mean what they say, judged over {window}; absent where that cannot be "
-      "seen. "
-      "Each condition is about the families that it names, and about no other.";
+      "1 while some series of the target may be wrong, judged over {window}; absent where that cannot be judged. A "
+      "condition is about the families that it names, and no other.";
   for (const ConditionEntry& condition : condition_table()) {
     text += fmt::format(" {}: {} ({}).", condition.name, condition.meaning, fmt::join(condition.invalidates, ", "));
   }

@@ -38,8 +38,8 @@ constexpr double kSlowerCalls = 1.2;
 
 constexpr std::array kBottleneckFamilies{metrics::Family{
     "tacho_bottleneck", metrics::Type::gauge, "",
-    "1 for the part in which slow requests spent half of their time and more over {window}, or over the last minute or "
-    "five where fewer than ten were slow; else 0. A part appears once it was the bottleneck.",
+    "1 for the part in which slow requests spent at least half of their time, else 0: over {window}, or over the last "
+    "minute or five minutes where fewer than ten requests were slow. A part has a series once it was the bottleneck.",
     "part", probes::kPartNames}};
 
 /// Waits that are no work of the server's own: whoever waits there is kept from it.

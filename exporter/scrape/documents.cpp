@@ -18,22 +18,19 @@ std::string metrics_document() {
       "Generated from the descriptors in `exporter/`; a test fails when this file is stale\n"
       "(`TACHO_UPDATE_GOLDEN=1 build/release/unit_scrape` writes `exporter/METRICS.md` anew).\n\n"
       "Series of a target carry `target`, the labels of its entry in the configuration, and `namespace`, `pod`,\n"
-      "`container` where they are known. Counters are the truth; gauges over a window are a convenience, and their "
-      "window\n"
-      "is in their HELP. A target's series exist from the moment it does, starting at 0.\n\n"
-      "Histograms end at powers of two of a second. Text and OpenMetrics have `histograms.buckets_per_octave` classic "
-      "buckets\nfrom one to the next. Who asks for Prometheus' protobuf gets native histograms as well "
-      "(`histograms.format`): schema 4 for\n`tacho_request_duration_seconds`, 2 for all others, a zero bucket up to "
-      "2^-20 s. What is longer than 64 s is in `+Inf` of the\nclassic form, and in the bucket that begins at 64 s of "
-      "the "
-      "native one. Families that `metrics.drop` names are in no format.\n\n"
-      "With `probes.anatomy` buckets of `tacho_request_duration_seconds` have exemplars, in OpenMetrics and protobuf "
-      "(classic buckets,\nor a native histogram's own, beside which the classic form has the slowest alone): of the "
-      "slowest 16 "
-      "requests\nof the current and of the last minute the slowest one in each bucket, with `part`, what it waited "
-      "for\nmost (of those of "
-      "`tacho_request_time_seconds_total`), `share`, how much of its duration that was (`0.83`), its duration in "
-      "seconds,\nand when the first byte of its reply left (Unix time, milliseconds).\n\n";
+      "`container` where they are known. Counters are the truth; gauges over a window are a convenience, and their\n"
+      "HELP names the window. A target's series exist from its beginning and start at 0.\n\n"
+      "Histograms end at powers of two of a second. Text and OpenMetrics have `histograms.buckets_per_octave`\n"
+      "classic buckets from one to the next. Scrapers that request Prometheus' protobuf get native histograms as\n"
+      "well (`histograms.format`): schema 4 for `tacho_request_duration_seconds`, 2 for all others, a zero bucket\n"
+      "up to 2^-20 s. Durations above 64 s are in `+Inf` of the classic form, and in the bucket that begins at 64 s\n"
+      "of the native one. Families in `metrics.drop` are in no format.\n\n"
+      "With `probes.anatomy` buckets of `tacho_request_duration_seconds` have exemplars, in OpenMetrics and\n"
+      "protobuf: on classic buckets, or on a native histogram's own; the classic form beside it then has only the\n"
+      "slowest. The exemplar of a bucket is its slowest request among the slowest 16 of the current and of the last\n"
+      "minute. It has the labels `part`, the part of `tacho_request_time_seconds_total` that the request spent most\n"
+      "time in, and `share`, the share of its duration that this was (`0.83`). Its value is the duration in\n"
+      "seconds, its timestamp the time at which the first byte of the reply left (Unix time, milliseconds).\n\n";
   for (const probes::Entry& probe : probes::registry()) {
     text += metrics::metrics_markdown(probe.title, probe.families());
     text += "\n";
@@ -42,9 +39,10 @@ std::string metrics_document() {
   text += metrics::metrics_markdown("Bottleneck", bottleneck_families());
   text += metrics::metrics_markdown("Validity", condition_families());
   text +=
-      "\nA condition judges the families that it names, and no other. It is absent where it cannot be seen: its probe "
-      "is "
-      "off,\nor its hook is not attached.\n\n| condition | meaning | families that do not mean what they say |\n"
+      "\nA condition is about the families that it names, and no other. It is absent where it cannot be judged: its "
+      "probe is off,\n"
+      "or its hook is not attached.\n\n"
+      "| condition | meaning | families that may be wrong |\n"
       "|---|---|---|\n";
   for (const ConditionEntry& condition : condition_table()) {
     text += fmt::format("| `{}` | {} | `{}` |\n", condition.name, condition.meaning,

@@ -16,17 +16,17 @@ constexpr std::array kFamilies{
     Family{"tacho_saturation_ratio",
            Type::gauge,
            "",
-           "How far the target is from saturation over {window}, 0 idle … 1 saturated: the larger one of the share of "
-           "its CPUs that it runs on and of the utilisation at which an M/M/1 queue is as long as its queue of "
-           "requests not yet read. Requests that queue inside of the target (the condition multiplexed, or a server "
-           "that reads before it can work) are not seen.",
+           "Saturation of the target over {window}, 0 idle … 1 saturated. It is the larger of two values: the share of "
+           "its CPUs that the target runs on, and the utilisation at which an M/M/1 queue is as long as its queue of "
+           "unread requests. Requests that queue inside the target (the condition multiplexed, or a server that reads "
+           "before it can work) are not visible.",
            "",
            {}},
     Family{"tacho_saturation_ratio_error",
            Type::gauge,
            "",
-           "Standard error of tacho_saturation_ratio as a mean over {window}: from 0.29 after the first second of a "
-           "target to 0.03 after ten that are alike; more where its seconds differ.",
+           "Standard error of tacho_saturation_ratio as a mean over {window}: 0.29 after the first second of a target, "
+           "0.03 after ten equal seconds, more where its seconds differ.",
            "",
            {}}};
 

@@ -24,17 +24,17 @@ inline constexpr std::array kSelfFamilies{
     SelfFamily{"tacho_build_info", metrics::Type::gauge, "version,compiler", "1; how this tacho was built."},
     SelfFamily{"tacho_targets", metrics::Type::gauge, "", "Targets that are watched now."},
     SelfFamily{"tacho_targets_overflowed_total", metrics::Type::counter, "",
-               "Targets that found no place (limits.max_targets) and are counted in target \"other\"."},
+               "Targets without a place (limits.max_targets); they are counted in target \"other\"."},
     SelfFamily{"tacho_targets_failed_total", metrics::Type::counter, "",
-               "Attempts to watch a target that failed, for want of memory or descriptors; repeated every second."},
+               "Failed attempts to watch a target, for lack of memory or descriptors; repeated every second."},
     SelfFamily{"tacho_target_members_refused_total", metrics::Type::counter, "",
-               "Cgroups and processes of targets that are not watched for want of room in a BPF map."},
+               "Cgroups and processes of targets that are not watched because a BPF map is full."},
     SelfFamily{"tacho_discovery_errors_total", metrics::Type::counter, "subject",
-               "Looks at the machine's cgroups, processes or listeners that failed; what was known before is kept."},
+               "Failed scans of the machine's cgroups, processes or listeners; the previous state is retained."},
     SelfFamily{"tacho_target_info", metrics::Type::gauge,
                "target,cgroup,container_id,runtime,image,compose_project,compose_service,pod_uid,workload,"
                "workload_kind,node,unit,user,machine",
-               "1; what is known about a target; a label that has nothing to say is left out."},
+               "1; metadata of a target; labels without a value are left out."},
     SelfFamily{"tacho_probe_attached", metrics::Type::gauge, "probe,hook,method",
                "1 if the hook is attached, by this method; 0 with method \"none\" if no method works."},
     SelfFamily{"tacho_probe_run_seconds_total", metrics::Type::counter, "probe,program",
@@ -43,35 +43,35 @@ inline constexpr std::array kSelfFamilies{
                "Runs of the BPF program (only with run_statistics: true)."},
     SelfFamily{"tacho_probe_misses_total", metrics::Type::counter, "probe,program",
                "Runs that the kernel skipped because the program was running on that CPU already, interrupted or "
-               "preempted. On Linux 7.0 and later a second program (_again) makes up for the first one of sockets."},
+               "preempted. For sockets, on Linux 7.0 and later, a second program (_again) makes up for the first one."},
     SelfFamily{"tacho_lost_events_total", metrics::Type::counter, "probe,reason",
-               "Events that could not be counted. skipped: that the kernel kept from the programs, of which "
-               "tacho_probe_misses_total counts the runs; where there is a second program, at most so many."},
+               "Events that were not counted. skipped: the kernel did not run a program for them, "
+               "tacho_probe_misses_total counts these runs; an upper bound where there is a second program."},
     SelfFamily{"tacho_map_entries", metrics::Type::gauge, "probe,map", "Entries in a BPF map."},
     SelfFamily{"tacho_map_max_entries", metrics::Type::gauge, "probe,map", "Room for entries in a BPF map."},
     SelfFamily{"tacho_scrape_collector_duration_seconds", metrics::Type::gauge, "collector",
-               "How long reading and writing this collector's series took in the scrape before this line."},
+               "Time that reading and writing this collector's series took in this scrape."},
     SelfFamily{"tacho_scrape_collector_success", metrics::Type::gauge, "collector",
-               "Whether the collector's series are complete."},
+               "1 if the collector's series are complete."},
     SelfFamily{"tacho_config_last_reload_successful", metrics::Type::gauge, "",
-               "Whether the configuration was good when it was read last; if not, the one before is in use."},
+               "1 if the configuration was valid when it was last read; if not, the previous one is in use."},
     SelfFamily{"tacho_config_last_reload_success_timestamp_seconds", metrics::Type::gauge, "",
-               "When a good configuration was read last (Unix time)."},
+               "Time at which a valid configuration was last read (Unix time)."},
     SelfFamily{"tacho_web_connections", metrics::Type::gauge, "", "Connections to tacho's own web server now."},
     SelfFamily{"tacho_web_connections_accepted_total", metrics::Type::counter, "",
                "Connections to tacho's own web server."},
     SelfFamily{"tacho_web_connections_lost_total", metrics::Type::counter, "reason",
-               "Connections to tacho's own web server that got no whole answer: no whole request came in time "
-               "(no_request), there were too many (crowded_out), the client took too little of the answer "
-               "(slow_reader), too many requests were in line (busy)."},
-    SelfFamily{"tacho_web_process_starts_total", metrics::Type::counter, "",
-               "Processes that served the network so far: each but the first was started because the one before had "
-               "ended, or had hung."},
+               "Connections to tacho's own web server that got no complete answer. no_request: no complete request "
+               "arrived in time; crowded_out: there were too many connections; slow_reader: the client took too little "
+               "of the answer; busy: too many requests were waiting."},
+    SelfFamily{
+        "tacho_web_process_starts_total", metrics::Type::counter, "",
+        "Starts of the process that serves the network. Each but the first replaced a process that had ended or hung."},
     SelfFamily{"tacho_log_dropped_lines_total", metrics::Type::counter, "",
                "Lines of the log that were dropped because nobody read it."},
     SelfFamily{"tacho_process_capabilities", metrics::Type::gauge, "process,capability",
-               "1: this process of tacho (collector: counts; web: serves the network) holds the capability of the "
-               "kernel; bpf and perfmon also with 0, the others only where they are held."},
+               "1 if this process of tacho (collector: counts; web: serves the network) holds the kernel capability. "
+               "bpf and perfmon are also reported with 0, the others only where they are held."},
     SelfFamily{"process_cpu_seconds_total", metrics::Type::counter, "",
                "User and system CPU time of tacho, of both processes."},
     SelfFamily{"process_open_fds", metrics::Type::gauge, "", "Open file descriptors of the process that counts."},
@@ -79,7 +79,7 @@ inline constexpr std::array kSelfFamilies{
     SelfFamily{"process_start_time_seconds", metrics::Type::gauge, "", "When tacho started (Unix time)."},
     SelfFamily{"process_virtual_memory_bytes", metrics::Type::gauge, "", "Virtual memory of the process that counts."},
     SelfFamily{"process_resident_memory_bytes", metrics::Type::gauge, "",
-               "Resident memory of tacho; what its processes share counts once."},
+               "Resident memory of tacho's processes; shared memory counts once."},
     SelfFamily{"process_threads", metrics::Type::gauge, "", "Threads of the process that counts."},
 };
 

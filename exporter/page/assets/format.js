@@ -53,9 +53,9 @@ export const CONDITIONS = {
   multiplexed: "Connections carry several requests at a time (pipelining, HTTP/2): requests are under-counted.",
   busy_polling: "Most polls do not wait: time spent in them is not idle time.",
   few_samples: "Too few sends for their rate and for the variance of intervals; nothing else is meant.",
-  no_poll: "Requests are served without polling calls: nothing is said about idleness.",
+  no_poll: "Requests are served without polling calls: idleness is unknown.",
   frozen: "The cgroup is frozen (docker pause): nothing runs, and requests that wait are not read.",
   lost_events: "A probe has lost events: counts may be too low.",
-  one_way: "More than one in ten messages got no reply: what is in flight may wait for nothing.",
-  multiplexed_calls: "Calls to dependencies are sent before the answers to others have come: they may be under-counted.",
+  one_way: "More than one in ten messages got no reply: messages in flight may need none.",
+  multiplexed_calls: "Calls to dependencies are sent before others are answered: they may be under-counted.",
 };
