@@ -10,13 +10,13 @@
 
 namespace tacho {
 
-/// What the collector makes of questions: pages of the scraper, JSON, reloads. Thread-safe.
+/// Makes the collector's answers to questions: pages of the scraper, JSON, reloads. Thread-safe.
 class Answers {
  public:
-  /// Each outlives this.
+  /// Each argument must outlive this object.
   Answers(App& app, ReloadQueue& reloads, Liveness& liveness) : app_(app), reloads_(reloads), liveness_(liveness) {}
 
-  /// Never throws; what goes wrong is logged. @param question whoever asked it: its fields are checked
+  /// Never throws; failures are logged. @param question may come from anybody: its fields are checked
   boundary::SealedAnswer make(const boundary::Question& question);
 
  private:
@@ -26,7 +26,7 @@ class Answers {
   App& app_;
   ReloadQueue& reloads_;
   Liveness& liveness_;
-  RateLimited problems_{std::chrono::seconds(10)};  // who asks may ask often
+  RateLimited problems_{std::chrono::seconds(10)};  // a client may ask often
 };
 
 }  // namespace tacho

@@ -19,8 +19,8 @@
 
 namespace tacho {
 
-/// Everything that observes: the BPF objects, the targets, the scraper. Members stand in the order of ownership and are
-/// destroyed backwards: first who reads, last the maps.
+/// Everything that observes: the BPF objects, the targets, the scraper. Members are in the order of ownership and are
+/// destroyed in reverse: readers first, maps last.
 class App {
  public:
   /// Loads and attaches what the configuration enables. A probe that fails is reported and left out; an error is
@@ -32,10 +32,10 @@ class App {
   App& operator=(const App&) = delete;
   ~App();
 
-  /// Runs what is due at `now`, and tells `task`, if there is one, what it is at. @return when to call again at the
-  /// latest
+  /// Runs everything that is due at `now`, and reports its steps to `task`, if there is one. @return the latest time
+  /// for the next call
   targets::Time run(targets::Time now, Liveness::Task* task = nullptr);
-  /// Becomes readable when the kernel has news for discovery.
+  /// Becomes readable when the kernel has reported events for discovery.
   [[nodiscard]] int descriptor() const { return discovery_->descriptor(); }
   void consume() { discovery_->consume(); }
 
@@ -45,10 +45,10 @@ class App {
   [[nodiscard]] scrape::Scraper& scraper() { return *scraper_; }
   /// Of the targets first, then of the probes.
   [[nodiscard]] const std::vector<const kernel::BpfObject*>& objects() const { return objects_; }
-  /// Hears from run() that the thread which calls it is alive, and of reloads.
+  /// run() notifies it that its thread is alive, and of reloads.
   [[nodiscard]] ServiceManager& service_manager() { return service_manager_; }
   [[nodiscard]] std::vector<std::string> absent();
-  /// Why no request can be counted, whatever happens; empty if they can.
+  /// Why no request can be counted at all; empty if requests can be counted.
   [[nodiscard]] std::string blindness() const;
 
   /// Hooks, targets and numbers of series, for `tacho plan`.

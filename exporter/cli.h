@@ -16,7 +16,7 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;  ///< nothing can be observed, served or shown
 inline constexpr int kExitUsage = 2;   ///< bad flags or a bad configuration
 
-/// What `tacho top`, `tacho slow` and `tacho why` are asked for; the order is that of top's table.
+/// The options of `tacho top`, `tacho slow` and `tacho why`; the order is that of top's table.
 struct TopOptions {
   std::string url = "http://127.0.0.1:9435";
   std::string password_file;  ///< holds the password of the user in the URL; empty: it is in the URL
@@ -27,7 +27,7 @@ struct TopOptions {
   bool json = false;  ///< print the data and end
 };
 
-/// What the command line asks for; the defaults are those of a bare `tacho`.
+/// The options of the command line; the defaults are those of a bare `tacho`.
 struct Cli {
   enum class Command : std::uint8_t { serve, check, plan, once, top, slow, why, health };
 
@@ -48,7 +48,7 @@ struct Cli {
   TopOptions top;
 };
 
-/// The command line is answered by ending: with this code, after printing these.
+/// The program ends with this code, after printing these texts.
 struct ExitNow {
   int code = kExitOk;
   std::string out;  ///< for stdout, with its last line break
@@ -58,8 +58,8 @@ struct ExitNow {
 /// `arguments` are those of main(), the program's name first. Prints nothing and ends nothing.
 std::variant<Cli, ExitNow> parse_cli(std::span<const char* const> arguments);
 
-/// `tacho check`: loads the files that --config.file and --web.config.file name, prints to `err` all that is wrong with
-/// them and to `out` one line for each with which nothing is. Needs no privilege. Returns kExitOk or kExitUsage.
+/// `tacho check`: loads the files that --config.file and --web.config.file name. Prints all errors in them to `err`,
+/// and one line for each valid file to `out`. Needs no privilege. Returns kExitOk or kExitUsage.
 int run_check(const Cli& cli, std::ostream& out, std::ostream& err);
 
 }  // namespace tacho

@@ -14,18 +14,18 @@ namespace tacho {
 struct EndpointContext {
   boundary::Collector* collector = nullptr;
   std::string telemetry_path;
-  bool lifecycle = false;  ///< whoever can connect may reload
-  /// What hangs, if anything does: "the main loop (sampling) is stuck for 12 s". Waits for nobody.
+  bool lifecycle = false;  ///< every client may reload
+  /// The task that is stuck, if there is one: "the main loop (sampling) is stuck for 12 s". Never waits.
   std::function<std::optional<std::string>()> stuck;
-  /// Why no request can be counted; empty if they can.
+  /// Why no request can be counted at all; empty if requests can be counted.
   std::string blindness;
 };
 
-/// Whether the request may reload: not from a page of a browser; over the network only if `lifecycle`, or by who is
-/// authenticated. Otherwise why not.
+/// Why the request may not reload; nothing if it may. A page of a browser never may. Over the network only
+/// authenticated clients may, or all of them if `lifecycle`.
 std::optional<std::string> why_not_reload(const web::Request& request, bool lifecycle);
 
-/// The routes of `tacho serve`: everything that the network may ask for. Knows of who counts only how to ask it.
+/// The routes of `tacho serve`: everything that the network may ask for. They know of the collector only how to ask it.
 std::vector<web::Route> endpoints(const EndpointContext& context);
 
 }  // namespace tacho

@@ -6,7 +6,7 @@
 
 namespace tacho {
 
-/// config::load_file(), with warnings of what only the whole program can judge.
+/// config::load_file(), with warnings that need the whole program to be judged.
 config::Loaded load_config(const std::string& path);
 
 }  // namespace tacho

@@ -12,17 +12,17 @@
 
 namespace tacho {
 
-/// Reloads on the thread that owns the app, at most one a second, for whoever asks. Who asks again meanwhile is told
-/// what the same reload came to.
+/// Reloads on the thread that owns the app, at most once a second. Requests that come before the reload begins share
+/// it; only one caller waits for it, others are told that it is busy.
 class ReloadQueue {
  public:
   using Clock = std::chrono::steady_clock;
 
   enum class Outcome : std::uint8_t {
     done,
-    failed,   ///< the configuration is bad, and the one before stays; the log has the details
-    busy,     ///< somebody waits for a reload already
-    timeout,  ///< the main loop did not come to it in time
+    failed,   ///< the configuration is bad, and the previous one stays in use; the log has the details
+    busy,     ///< another caller waits for a reload already
+    timeout,  ///< the main loop did not reload in time
   };
 
   ReloadQueue();
@@ -32,13 +32,13 @@ class ReloadQueue {
   /// Without waiting, for a signal.
   void want();
 
-  /// Readable when somebody has asked.
+  /// Readable when a reload was requested.
   [[nodiscard]] int descriptor() const { return event_.get(); }
-  /// Takes the news, on the thread that owns the app.
+  /// Resets the descriptor, on the thread that owns the app.
   void consume();
-  /// When serve() is to be called; time_point::max() if nobody asked.
+  /// When serve() is to be called; time_point::max() if no reload was requested.
   [[nodiscard]] Clock::time_point due();
-  /// Nobody waits any longer.
+  /// Ends the wait of the caller; later ones are told that it is busy.
   void close();
   /// Reloads if that is due.
   void serve(const std::function<Result<void>()>& reload, Clock::time_point now);

@@ -21,7 +21,8 @@ int once(const Cli& cli, const config::Config& config);
 /// Loads everything, attaches nothing, prints hooks, targets and numbers of series. @return exit code
 int plan(const Cli& cli, const config::Config& config);
 
-/// Asks who serves on the first listen address for /-/healthy, as a container's health check does. @return exit code
+/// Requests /-/healthy from the server on the first listen address, as a container's health check does. @return exit
+/// code
 int health(const Cli& cli);
 
 }  // namespace tacho

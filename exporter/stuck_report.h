@@ -7,7 +7,7 @@
 
 namespace tacho {
 
-/// Says in the log what is stuck, now and then, and when it goes on. One thread at a time.
+/// Logs now and then what is stuck, and when it goes on. One thread at a time.
 class StuckReport {
  public:
   void look(const std::optional<Liveness::Stuck>& stuck);

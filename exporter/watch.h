@@ -16,16 +16,16 @@
 
 namespace tacho {
 
-/// Looks after the program from a thread of its own, which waits for nobody: logs what is stuck, and ends the program
-/// on SIGINT and SIGTERM: in order if the thread that runs it follows, and without it if that takes too long.
+/// Watches the program from a thread of its own that waits for nobody. It logs what is stuck, and ends the program on
+/// SIGINT and SIGTERM: in order if the thread that runs the program follows, otherwise without it.
 class Watch {
  public:
   using Publish = std::function<void(const std::optional<Liveness::Stuck>&)>;
-  /// From the signal on, everything has to be over by then.
+  /// The program has ended so long after the signal.
   static constexpr auto kTimeToEnd = std::chrono::milliseconds(900);
 
   /// Blocks the two signals in the calling thread, and in those that it starts from here on.
-  /// @param publish hears once a second, on that thread, what is stuck; empty: nobody
+  /// @param publish is called with what is stuck once a second, on that thread; empty: no call
   static Result<std::unique_ptr<Watch>> start(const Liveness& liveness, Publish publish = {});
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
@@ -36,12 +36,12 @@ class Watch {
   [[nodiscard]] int descriptor() const { return ending_.get(); }
   /// That signal, or 0.
   [[nodiscard]] int signal() const { return signal_; }
-  /// What the program is to end with.
+  /// The exit code of the program.
   [[nodiscard]] int code() const { return code_; }
   /// Ends the program with that exit code, as a signal does with 0.
   void end(int code);
-  /// All that is left is to take the programs out of the kernel, which waits for others: a grace period for each of the
-  /// older tracepoints. It does the same for a process that has gone.
+  /// Only the removal of the programs from the kernel is left. It takes a grace period for each of the older
+  /// tracepoints; the kernel does the same for a process that has ended.
   void only_kernel_is_left() { only_kernel_is_left_ = true; }
 
  private:

@@ -12,17 +12,17 @@
 
 namespace tacho {
 
-/// What is under way in this program, and since when: whoever waits for a lock, for the kernel or for a reader for too
-/// long is stuck, and can be named. Thread-safe.
+/// The tasks under way in this program, each with its start. A task that waits for a lock, for the kernel or for a
+/// reader for too long is stuck, and can be named. Thread-safe.
 class Liveness {
  public:
   using Clock = std::chrono::steady_clock;
-  /// From then on something is stuck.
+  /// A task that takes longer is stuck.
   static constexpr Clock::duration kPatience = std::chrono::seconds(10);
 
   explicit Liveness(std::function<Clock::time_point()> now = Clock::now) : now_(std::move(now)) {}
 
-  /// Under way until it is destroyed.
+  /// A task; it is under way until this object is destroyed.
   class Task {
    public:
     Task(Liveness& liveness, std::uint64_t id) : liveness_(&liveness), id_(id) {}
@@ -31,7 +31,7 @@ class Liveness {
     Task(const Task&) = delete;
     Task& operator=(const Task&) = delete;
     ~Task();
-    /// What it does from now on: it is alive.
+    /// Names the step that begins now, which also shows that the task is alive.
     void now_at(std::string_view step);
 
    private:
@@ -49,7 +49,7 @@ class Liveness {
     /// "the main loop (sampling) is stuck for 12 s"
     [[nodiscard]] std::string text() const;
   };
-  /// What has been at the same for longest, if that is longer than the patience.
+  /// The task that has been in one step for longest, if that is longer than kPatience.
   [[nodiscard]] std::optional<Stuck> stuck() const;
 
  private:

@@ -26,8 +26,8 @@ std::unique_ptr<spdlog::formatter> make_log_formatter(LogFormat format, bool pri
 /// functions write. Call before other threads log.
 void init_log(LogLevel level, LogFormat format, spdlog::sink_ptr sink = nullptr);
 
-/// Writes to a descriptor, which must stay open, and never waits for who reads there: lines for which there is no room
-/// are dropped and counted, and the next line that finds room says how many.
+/// Writes to a descriptor, which must stay open, and never waits for its reader. Lines for which there is no room are
+/// dropped and counted; the next line that finds room reports their number.
 spdlog::sink_ptr make_descriptor_sink(int descriptor);
 
 /// Lines dropped since the start.
@@ -43,7 +43,7 @@ class RateLimited {
   explicit RateLimited(Clock::duration interval, std::function<Clock::time_point()> now = Clock::now,
                        std::size_t max_keys = 1024);
 
-  /// What to log now, or nothing while the key is kept quiet.
+  /// The text to log now; nothing while the key is suppressed.
   std::optional<std::string> admit(std::string_view key, std::string_view message);
 
   /// Logs through spdlog what `admit` lets through.

@@ -4,7 +4,7 @@
 
 namespace tacho {
 
-// Quantities as people read them, with three digits that count; a dash for NaN, what is not known.
+// Quantities for people, with three significant digits. NaN, an unavailable value, is a dash.
 
 /// "12.3", "123457".
 std::string format_rate(double value);

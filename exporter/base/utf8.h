@@ -10,8 +10,8 @@ namespace tacho {
 /// nor surrogates); 0 if it starts with none.
 std::size_t utf8_sequence(std::string_view text);
 
-/// `text` as one line fit for a terminal or a log: control characters, characters that are not seen or turn the
-/// direction of others, and bytes that are not UTF-8 become \n, \t, \x1b …
+/// `text` as one line that is safe for a terminal or a log: control characters, invisible characters, characters that
+/// change the direction of text, and bytes that are not UTF-8 become \n, \t, \x1b …
 std::string printable(std::string_view text);
 
 /// `text` as UTF-8, and different for different texts as far as that goes: bytes that are none become \xff …

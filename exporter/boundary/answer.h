@@ -15,11 +15,12 @@ enum class Status : std::uint8_t {
   done,     ///< with the text that was asked for; of a reload: the configuration is in use
   missing,  ///< there is no such target
   failed,   ///< could not be made; the log has the details
-  busy,     ///< of a reload: somebody else reloads
+  busy,     ///< of a reload: another one is under way
   timeout,  ///< of a reload: not done in time
 };
 
-/// Memory without a name, written once, then sealed: whoever has its descriptor can read it, nobody can change it.
+/// Anonymous memory that is written once and then sealed: a process with its descriptor can read it, none can change
+/// it.
 class SealedText {
  public:
   SealedText() = default;
@@ -61,7 +62,7 @@ struct Answer {
   MappedText text;
 };
 
-/// Who counts, as who serves the network sees it: questions go in, finished text comes out. Thread-safe.
+/// The collector, as the web process sees it: questions go in, finished text comes out. Thread-safe.
 class Collector {
  public:
   Collector() = default;
@@ -69,7 +70,7 @@ class Collector {
   Collector& operator=(const Collector&) = delete;
   virtual ~Collector() = default;
 
-  /// Waits for the answer. An error: there is nobody to answer any more.
+  /// Waits for the answer. An error: the collector has ended.
   virtual Result<Answer> ask(const Question& question) = 0;
 };
 

@@ -17,24 +17,24 @@
 
 namespace tacho::boundary {
 
-/// Two ends that pass on messages whole (SOCK_SEQPACKET), closed on exec.
+/// Two connected ends that deliver messages whole (SOCK_SEQPACKET), closed on exec.
 Result<std::pair<UniqueFd, UniqueFd>> make_lane();
 
-/// What is sent from this end waits until the other has read all but a few messages.
+/// Makes senders on this end wait until the other end has read all but a few messages.
 Result<void> limit_unread(int lane);
 
-/// Sends a message, with a descriptor if that is one. False: nobody is at the other end.
-/// @param flags MSG_DONTWAIT: false also where there is no room
+/// Sends a message, with a descriptor if that is one. False: the other end is closed.
+/// @param flags MSG_DONTWAIT: false also if there is no room
 bool send_message(int lane, std::span<const std::byte> bytes, int descriptor = -1, int flags = 0);
 
 struct Received {
-  std::size_t size = 0;  ///< 0: nobody is at the other end any more
+  std::size_t size = 0;  ///< 0: the other end is closed
   UniqueFd descriptor;
 };
 /// Waits for a message. Longer ones are cut, more descriptors than one are closed.
 Received receive_message(int lane, std::span<std::byte> into);
 
-/// What goes back for a question.
+/// The answer to a question.
 struct SealedAnswer {
   Status status = Status::failed;
   SealedText text;
@@ -42,17 +42,17 @@ struct SealedAnswer {
 /// Must not throw.
 using AnswerFunction = std::function<SealedAnswer(const Question&)>;
 
-/// Answers what comes on a lane until nobody is at its other end: one question after the other.
+/// Answers the questions that arrive on a lane, one after the other, until the other end is closed.
 void serve_lane(int lane, const AnswerFunction& answer);
 
-/// Asks on lanes that lead to another process: one question a lane at a time, pages on the first, so that they delay
-/// nothing else and nothing delays them.
+/// Asks another process over lanes: one question a lane at a time. Pages use the first lane, so that pages and other
+/// questions do not delay each other.
 class FarCollector final : public Collector {
  public:
   /// @param lanes two at least
   explicit FarCollector(std::vector<UniqueFd> lanes);
   Result<Answer> ask(const Question& question) override;
-  /// Whether a lane has no other end any more: nothing can be asked on it again.
+  /// Whether the other end of a lane is closed: no more questions can be asked on it.
   [[nodiscard]] bool has_ended() const { return ended_; }
 
  private:

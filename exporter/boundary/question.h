@@ -10,8 +10,8 @@
 
 namespace tacho::boundary {
 
-/// What people who look at targets may sort them by. What cannot be said of a target puts it at the end, ties are in
-/// the order of the labels.
+/// The keys by which the table of targets can be sorted. Targets without a value come last, ties are in the order of
+/// the labels.
 enum class SortKey : std::uint8_t { name, rate, p50, p99, saturation, queue, idle, conditions };
 inline constexpr std::uint8_t kSortKeys = 8;
 
@@ -50,8 +50,8 @@ inline constexpr std::uint32_t kMaxRows = 10'000;  ///< in one answer
 inline constexpr std::size_t kMaxFilter = 1024;    ///< bytes
 inline constexpr std::size_t kMaxIds = 1024;       ///< a request head has room for fewer
 
-/// Everything that who serves the network can ask of who counts: numbers, and one short text that is only searched
-/// for. It is sent as these bytes, and nothing in it is parsed.
+/// Everything that the web process can ask the collector: numbers, and one short text that is only searched for. It is
+/// sent as these bytes, and nothing in it is parsed.
 struct Question {
   std::uint64_t since = 0;   ///< of history and detail: a tick
   std::uint32_t offset = 0;  ///< of the table
@@ -63,14 +63,14 @@ struct Question {
   std::uint8_t descending = 1;
   std::uint8_t padding = 0;
   std::array<char, kMaxFilter> filter = {};
-  std::array<std::uint64_t, kMaxIds> ids = {};  ///< targets; of the metrics: who reads them, as a number
+  std::array<std::uint64_t, kMaxIds> ids = {};  ///< targets; of the metrics: the reader, as a number
 
   [[nodiscard]] TableQuery table_query() const;
   [[nodiscard]] std::vector<std::uint64_t> id_list() const;
 };
 static_assert(std::is_trivially_copyable_v<Question> && std::has_unique_object_representations_v<Question>);
 
-/// Whether every field is within its bounds, whoever filled it in.
+/// Whether every field is within its bounds: the process that filled it in is not trusted.
 bool is_valid(const Question& question);
 
 /// The question for a part of the table; nothing if its filter is too long.

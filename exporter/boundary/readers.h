@@ -11,23 +11,23 @@
 
 namespace tacho::boundary {
 
-/// Who reads the metrics, and how often: what a target counted last has to be there for each of them. Has a lock of its
-/// own: who takes requests must not wait for a scrape.
+/// The readers of the metrics and their intervals: the last values of a target have to be reported to each reader. It
+/// has a lock of its own, so that accepting requests does not wait for a scrape.
 class Readers {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  /// @param reader what tells it from others
+  /// @param reader distinguishes it from others
   void scraped(std::string_view reader, Time now);
 
-  /// What ended before this has been there for every reader, for two of its intervals and one scrape at least.
-  /// Time::min() while there is no reader.
+  /// Targets that ended before this time have been reported to every reader, for two of its intervals and one scrape at
+  /// least. Time::min() while there is no reader.
   [[nodiscard]] Time all_have_seen(Time now);
 
-  /// A page is begun. @return since when the first of those waits whom it is for
+  /// A page is begun. @return when the first of the requests that it answers arrived
   [[nodiscard]] Time page_begun(Time now);
 
-  /// What an operator should hear of a page that took longer than somebody's interval.
+  /// A message for the operator if a page took longer than the interval of some reader.
   [[nodiscard]] std::optional<std::string> complaint(std::chrono::steady_clock::duration took);
 
  private:

@@ -7,7 +7,7 @@
 
 namespace tacho::kernel {
 
-/// One way to observe an event: a method's name as users see it and the programs that it takes.
+/// One method to observe an event: its name, as users see it, and its programs.
 struct Alternative {
   std::string_view method;                     ///< "tp_btf", "fentry", "tracepoint", "raw_tracepoint", "kprobe"
   std::span<const std::string_view> programs;  ///< must all load and attach, in this order (exits before enters)
@@ -15,13 +15,13 @@ struct Alternative {
   std::span<const std::string_view> optional = {};
 };
 
-/// An event that a probe wants to see, with the ways to do so in order of preference.
+/// An event that a probe observes, with its methods in order of preference.
 struct Hook {
   std::string_view name;
   std::span<const Alternative> alternatives;
 };
 
-/// What became of a hook.
+/// The result for a hook.
 struct HookState {
   std::string_view hook;
   std::string_view method;  ///< of the alternative in use; "none" if all failed
@@ -29,7 +29,7 @@ struct HookState {
   [[nodiscard]] bool attached() const { return method != "none"; }
 };
 
-/// Which alternative of each hook is in use, and moving on when one turns out not to work.
+/// The alternative in use of each hook. A rejected one is replaced by the next.
 class AttachPlan {
  public:
   /// @param forced only this method is tried where a hook knows it; "tracepoint" is also "tp_btf"; empty: all
@@ -39,7 +39,7 @@ class AttachPlan {
   [[nodiscard]] bool uses(std::string_view program) const;
   /// The programs in use, hook by hook, in the order in which to attach them.
   [[nodiscard]] std::vector<std::string_view> programs() const;
-  /// The programs of all alternatives, also of those that are out of the question.
+  /// The programs of all alternatives, also of those that are ruled out.
   [[nodiscard]] std::vector<std::string_view> all_programs() const;
   /// The program failed: leaves it out if it is optional, else takes the next alternative of its hook.
   /// @return whether it was only left out

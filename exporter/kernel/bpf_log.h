@@ -8,8 +8,8 @@
 
 namespace tacho::kernel {
 
-/// Collects what libbpf prints while it lives (this thread only): debug messages go to the log, warnings are kept for
-/// the error message of whoever called libbpf.
+/// Collects libbpf's messages on this thread while it exists: debug messages go to the log, warnings are kept for the
+/// error message of libbpf's caller.
 class BpfLogCapture {
  public:
   BpfLogCapture();
@@ -17,7 +17,7 @@ class BpfLogCapture {
   BpfLogCapture(const BpfLogCapture&) = delete;
   BpfLogCapture& operator=(const BpfLogCapture&) = delete;
 
-  /// The most telling line of the warnings so far (the verifier's last complaint, else libbpf's first warning).
+  /// The most informative line of the warnings so far (the verifier's last complaint, else libbpf's first warning).
   [[nodiscard]] std::string summary() const;
   /// Instructions that the verifier processed, by program; of those that were loaded with BPF_LOG_STATS.
   [[nodiscard]] const std::map<std::string, std::uint32_t, std::less<>>& verified() const { return verified_; }

@@ -25,7 +25,7 @@ struct ObjectSource {
   std::span<const std::byte> bytes;
 };
 
-/// An object that is open and not yet loaded: what must be known before the kernel sees it.
+/// An object that is open and not yet loaded: for settings that the kernel must not see too late.
 class ObjectSetup {
  public:
   ObjectSetup(bpf_object* object, bool preemptible) : object_(object), preemptible_(preemptible) {}
@@ -40,11 +40,11 @@ class ObjectSetup {
     return set_constant(variable, std::as_bytes(std::span(&value, 1)));
   }
   Result<void> set_max_entries(std::string_view map, std::uint32_t entries);
-  /// What the maps inside an array of maps look like: mappable arrays.
+  /// Declares the maps inside an array of maps: mappable arrays.
   Result<void> set_inner_array(std::string_view map, std::size_t value_size, std::uint32_t entries);
   /// Uses another object's map of the same name and shape instead of an own one.
   Result<void> reuse_map(std::string_view map, int descriptor);
-  /// The same for every map of another object of the same source, but for what holds its constants.
+  /// The same for every map of another object of the same source, except the map of its constants.
   Result<void> reuse_maps(bpf_object* other);
 
  private:
@@ -70,14 +70,14 @@ class BpfObject {
  public:
   using Setup = std::function<Result<void>(ObjectSetup&)>;
 
-  /// Loads the object and attaches its hooks, each by the first alternative that works; iterators are loaded only.
-  /// A hook of which no alternative works is left out and reported by hooks(); an error is returned only if the object
-  /// as a whole cannot be used (its maps, its setup, or every one of its hooks failed).
+  /// Loads the object and attaches its hooks, each by the first alternative that works; iterators are loaded only. A
+  /// hook without a working alternative is left out and reported by hooks(). An error is returned only if the object as
+  /// a whole cannot be used: its maps, its setup, or every one of its hooks failed.
   static Result<std::unique_ptr<BpfObject>> load(const ObjectSource& source, std::span<const Hook> hooks,
                                                  const LoadOptions& options, const Setup& setup);
 
-  /// Loads more programs of the object's source beside it, with constants of their own and the maps of this one: those
-  /// that may be interrupted, so that the others need not take care. On an error there are none.
+  /// Loads more programs of the object's source beside it, with constants of their own and the maps of this one: the
+  /// programs that may be interrupted, so that the others need not guard against it. On an error none are loaded.
   Result<void> load_beside(std::span<const Hook> hooks, const LoadOptions& options, const Setup& setup);
 
   [[nodiscard]] std::string_view name() const { return source_.name; }
@@ -86,7 +86,7 @@ class BpfObject {
   [[nodiscard]] const std::vector<HookState>& hooks() const { return hooks_; }
   /// Instructions that the verifier processed, by program; only if it was asked (LoadOptions::attach is false).
   [[nodiscard]] const std::map<std::string, std::uint32_t, std::less<>>& verified() const { return verified_; }
-  /// Adds a line about something that is no hook of its own, such as where state is kept.
+  /// Adds a line for something that is not a hook, such as where state is kept.
   void note(HookState state) { hooks_.push_back(std::move(state)); }
   [[nodiscard]] bool attached(std::string_view hook) const;
   /// Of the alternative that a hook is attached by; "none" if there is none.
@@ -110,7 +110,8 @@ class BpfObject {
   };
   BpfObject() = default;
   enum class Try : std::uint8_t { loaded, other_plan, failed };
-  /// One try with what is possible of the plan. On failure the culprit is rejected in the plan, if it is known.
+  /// One try with the possible part of the plan. On failure it rejects the program at fault in the plan, if that is
+  /// known.
   Try try_load(AttachPlan& plan, const LoadOptions& options, const Setup& setup, Error& error);
   bool try_attach(AttachPlan& plan);
   Result<void> attach(const bpf_program* program);

@@ -7,15 +7,16 @@
 
 namespace tacho::kernel {
 
-/// Makes tracefs readable at one of its usual places, mounting it where that is allowed; without it the classic
-/// tracepoints are not to be had and plans without them are taken.
-/// @return where it is, or why it is not there
+/// Makes tracefs readable at one of its usual places, mounting it where that is allowed. Without it the classic
+/// tracepoints are unavailable, and plans without them are used.
+/// @return its path, or why it is unavailable
 Result<std::string> ensure_tracefs();
 
-/// What this process and kernel lack for observing anything at all, one line each with the remedy; empty if nothing.
+/// The prerequisites of any observation that this process and kernel lack, one line each with the remedy; empty if
+/// none.
 std::vector<std::string> missing_prerequisites(const std::string& btf_path);
 
-/// What decides over kprobes: return probes are events of tracefs, and all are opened by perf_event_open.
+/// The rights that kprobes need: return probes are events of tracefs, and all are opened by perf_event_open.
 struct KprobeRights {
   int paranoid = 0;              ///< the sysctl kernel.perf_event_paranoid
   bool may_administer = true;    ///< CAP_SYS_ADMIN
@@ -23,7 +24,7 @@ struct KprobeRights {
 };
 KprobeRights kprobe_rights();
 
-/// What they lack for kprobes, in words; empty if nothing.
+/// The rights that are missing for kprobes, in words; empty if none.
 std::string missing_for_kprobes(const KprobeRights& rights);
 
 /// CPU numbers are below this.

@@ -11,7 +11,7 @@
 
 namespace tacho::kernel {
 
-/// How a loaded object does: plain data.
+/// The state of a loaded object: plain data.
 struct ObjectHealth {
   std::string_view name;
   std::vector<HookState> hooks;
@@ -20,11 +20,12 @@ struct ObjectHealth {
   std::vector<MapFill> maps;        ///< those that can be read
 };
 
-/// Tells how an object does now; how full its maps are only if asked, since they are walked for that.
+/// Returns the current state of an object. The fill of its maps is read only on request, because the maps are walked
+/// for it.
 using HealthSource = std::function<ObjectHealth(bool with_maps)>;
 
 /// @param object lives as long as the source
-/// @param maps whose fill is told
+/// @param maps whose fill is reported
 HealthSource health_of(const BpfObject& object, std::span<const std::string_view> maps);
 
 }  // namespace tacho::kernel

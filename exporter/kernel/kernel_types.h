@@ -5,16 +5,16 @@
 
 namespace tacho::kernel {
 
-/// Whether the running kernel has type information of its own. Without it a BTF file tells libbpf where members are,
-/// but the kernel takes no program that it would check by type: tp_btf, fentry, fexit, iterators.
+/// Whether the running kernel has type information of its own. Without it libbpf finds members by a BTF file, but the
+/// kernel accepts no program that it would check by type: tp_btf, fentry, fexit, iterators.
 bool kernel_has_types();
 
-/// Why a program cannot be attached, as far as the kernel's type information tells: its section names a tracepoint or
-/// function that the kernel does not have. Saves a try, which may take the verifier milliseconds, and gives a clear
-/// reason whatever the privileges are.
+/// Why a program cannot be attached, according to the kernel's type information: its section names a tracepoint or
+/// function that the kernel does not have. This saves a try, which may take the verifier milliseconds, and gives a
+/// clear reason whatever the privileges are.
 /// @param section such as "tp_btf/sock_send_length", "fexit/inet_sendpage"
 /// @param btf_path kernel BTF file; empty: the running kernel's own
-/// @return empty if it may exist: found, or kept in a module, or of a kind that types do not tell
+/// @return empty if it may exist: it was found, or may be in a module, or is of a kind that types do not describe
 std::string absent_target(std::string_view section, const std::string& btf_path);
 
 /// Whether a structure of the kernel has a member of this name, not of one of its own structures.
@@ -29,8 +29,7 @@ bool has_preemptible_tracepoints();
 /// Number of a function among the running kernel's own types; negative if there is none.
 int function_id(const std::string& function);
 
-/// Frees what these functions keep, seven megabytes; they read it again when they are asked again. Not while they are
-/// asked.
+/// Frees the data that these functions keep, seven megabytes. The next call reads it again. Not during such a call.
 void forget_types();
 
 }  // namespace tacho::kernel

@@ -37,9 +37,9 @@ class UntypedMap {
 
 }  // namespace detail
 
-/// A map of a loaded object whose keys and values are of these types. Its sizes are compared once, when it is opened: a
-/// call that reads or writes past a key or value cannot be written. The object must outlive it. Thread-safe as the
-/// kernel's maps are.
+/// A map of a loaded object with keys and values of these types. Its sizes are compared once, when it is opened, so
+/// that no call can read or write past a key or value. The object must outlive it. Thread-safe as the kernel's maps
+/// are.
 template <class Key, class Value>
 class Map {
   static_assert(std::is_trivially_copyable_v<Key> && std::is_trivially_copyable_v<Value>);

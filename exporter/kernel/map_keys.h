@@ -12,10 +12,10 @@
 
 namespace tacho::kernel {
 
-/// Calls `visit` with the key of each entry of a map, in the map's own order. Key sizes come from the map, and the walk
-/// ends after `max_entries` keys whatever happens to the map meanwhile: where the current key is deleted, the kernel
-/// begins again with the first one (bpf_map_get_next_key), so that a key may then be visited twice and another not.
-/// @return how many keys were visited; an error where the kernel tells nothing about the map
+/// Calls `visit` with the key of each entry of a map, in the map's own order. Key sizes come from the map. The walk
+/// ends after `max_entries` keys, whatever changes the map meanwhile: where the current key is deleted, the kernel
+/// begins again with the first one (bpf_map_get_next_key), so one key may be visited twice and another not at all.
+/// @return how many keys were visited; an error if the kernel has no information about the map
 Result<std::uint64_t> for_each_key(int map, const std::function<void(std::span<const std::byte>)>& visit);
 
 /// All keys of a map whose keys are `Key`s; an error where they have another size.

@@ -8,11 +8,11 @@
 
 namespace tacho::kernel {
 
-/// A return probe that sees many calls at a time.
+/// A return probe for many concurrent calls.
 ///
-/// The kernel prepares a fixed number of places for calls in progress and loses the returns of what exceeds it: as many
-/// as CPUs on 5.10, ten or twice the CPUs later. Every thread of the machine that waits in a receive takes one, so that
-/// number is used up at once. Only the event files of tracefs let us ask for more.
+/// The kernel preallocates places for calls in progress and loses the returns of further calls: as many places as CPUs
+/// on 5.10, ten or twice the CPUs later. Every thread of the machine that waits in a receive takes one, so they are
+/// used up at once. Only the event files of tracefs accept a larger number.
 class ReturnProbe {
  public:
   ReturnProbe() = default;
@@ -20,8 +20,8 @@ class ReturnProbe {
   ReturnProbe& operator=(ReturnProbe&& other) noexcept;
   ReturnProbe(const ReturnProbe&) = delete;
   ReturnProbe& operator=(const ReturnProbe&) = delete;
-  /// Detaches and removes the event. What a killed process leaves is a line in kprobe_events that does nothing; the
-  /// next tacho removes it.
+  /// Detaches and removes the event. A killed process leaves a line in kprobe_events that has no effect; the next tacho
+  /// removes it.
   ~ReturnProbe();
 
   /// @param program of a section "kretprobe/FUNCTION"

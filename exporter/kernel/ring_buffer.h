@@ -13,8 +13,8 @@ struct ring_buffer;
 
 namespace tacho::kernel {
 
-/// A ring buffer of a loaded object. libbpf, which hands its records over, is C: what the taker throws ends here, is
-/// logged and counted.
+/// A ring buffer of a loaded object. An exception of the taker does not pass through libbpf, which is C: it is logged
+/// and counted.
 class RingBuffer {
  public:
   using Take = std::function<void(std::span<const std::byte> record)>;
@@ -34,15 +34,15 @@ class RingBuffer {
 
   /// Becomes readable when there are records.
   [[nodiscard]] int descriptor() const;
-  /// Hands over what is there. @return how many records are lost, for the taker threw
+  /// Hands over all records. @return how many were lost because the taker threw
   std::size_t consume();
 
-  /// Who is called by libbpf.
+  /// The argument of libbpf's callback.
   struct Taker {
     Take take;
     std::size_t lost = 0;
 
-    /// A callback for a Taker. Always 0: what comes after a lost record is taken.
+    /// A callback for a Taker. Always 0: the records after a lost one are taken.
     static int call(void* taker, void* data, std::size_t size) noexcept;
   };
 

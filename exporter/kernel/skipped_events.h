@@ -9,10 +9,10 @@
 
 namespace tacho::kernel {
 
-/// Events that no program of an object has seen, because the kernel skipped all that wait for them: a program that runs
-/// on a CPU already is skipped there. Where a second program makes up for the first one (NAME_again, see
-/// bpf/socket_again.bpf.h), an event is lost only if both were skipped; which they were is not known, so that of two
-/// readings the smaller growth is taken, an upper bound.
+/// Events that no program of an object was run for: the kernel skips a program on a CPU on which it is running already.
+/// Where a second program makes up for the first one (NAME_again, see bpf/socket_again.bpf.h), an event is lost only if
+/// both were skipped. Which events these were is unknown, so the smaller growth of the two between two readings is
+/// taken, an upper bound.
 class SkippedEvents {
  public:
   /// @return all so far, as of this reading

@@ -10,7 +10,7 @@
 
 namespace tacho::kernel {
 
-/// What the kernel keeps about one of our programs.
+/// The kernel's statistics of one of our programs.
 struct ProgramStatistics {
   std::string program;
   std::uint64_t runs = 0;    ///< while run statistics were on

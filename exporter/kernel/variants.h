@@ -8,7 +8,7 @@
 
 namespace tacho::kernel {
 
-/// One of several compilations of the same programs, for kernels and hooks that can do more or less.
+/// One of several compilations of the same programs, for kernels and hooks with different abilities.
 struct Variant {
   std::string_view name;  ///< how state is kept, as users see it
   ObjectSource source;
@@ -22,8 +22,8 @@ inline ObjectSource source_of(std::string_view name, const void* (*elf_bytes)(st
   return {name, {bytes, size}};
 }
 
-/// Loads the first variant that sees all its events; if none does, the one that misses the fewest. Which one it is
-/// becomes the method of a hook "state". Variants in which no hook knows a forced method are passed over.
+/// Loads the first variant that can observe all its events; if none can, the one that misses the fewest. Its name
+/// becomes the method of a hook "state". Variants in which no hook knows a forced method are left out.
 /// @return an error that names what every variant lacks, if none can be used
 Result<std::unique_ptr<BpfObject>> load_best(std::span<const Variant> variants, const LoadOptions& options,
                                              const BpfObject::Setup& setup);
