@@ -22,14 +22,14 @@ bool is_cgroup_v1(const std::string& directory);
 /// A cgroup's id is the inode number of its directory.
 Result<std::uint64_t> cgroup_id(const std::string& mount, const std::string& path);
 
-/// That a directory is of a cgroup hierarchy.
+/// Checks that a directory is of a cgroup hierarchy.
 Result<void> check_cgroup_mount(const std::string& directory);
 
-/// All cgroups below the mount, by path ("/" is the root). Directories that vanish meanwhile are left out; one that
-/// cannot be read for another reason makes it an error: what is in it would pass for gone.
+/// All cgroups below the mount, by path ("/" is the root). Directories that vanish meanwhile are left out. One that
+/// cannot be read for another reason is an error, since its cgroups would be taken for removed.
 Result<std::map<std::string, std::uint64_t>> walk_cgroups(const std::string& mount);
 
-/// Whether a process is in the cgroup or below it. What cannot be read is taken for inhabited.
+/// Whether a process is in the cgroup or below it. A cgroup that cannot be read counts as inhabited.
 bool is_inhabited(const std::string& mount, const std::string& path);
 
 }  // namespace tacho::targets

@@ -12,8 +12,8 @@
 
 namespace tacho::targets {
 
-/// Names of containers by the path of their cgroup. The kubelet's are remembered until the container is gone; the
-/// engines' may change.
+/// Names of containers by the path of their cgroup. The kubelet's names are kept until the container is gone; those of
+/// the engines may change.
 class ContainerNames {
  public:
   using Map = std::map<std::string, ContainerName, std::less<>>;
@@ -24,14 +24,14 @@ class ContainerNames {
   ContainerNames(NameSources sources, IsInhabited is_inhabited)
       : sources_(std::move(sources)), is_inhabited_(std::move(is_inhabited)), engines_(sources_) {}
 
-  /// Learns the names of these containers and forgets all others. Where two cgroups carry one id, one that only root
-  /// can have made has the name, of these one with processes in it, then one that only a runtime can have made; the
-  /// others have none.
-  /// @return how many are still without a name although they are a pod's; its pause container is one
+  /// Learns the names of these containers and drops all others. Where several cgroups carry one id, only one has the
+  /// name: one that only root can have made, of these one with processes in it, else one that only a runtime can have
+  /// made.
+  /// @return how many containers of pods are still without a name; pause containers are among them
   std::size_t refresh(const std::vector<CgroupIdentity>& containers);
 
   [[nodiscard]] const Map& known() const { return names_; }
-  /// Whether the last refresh looked in vain for a pod's container that was not there before.
+  /// Whether the last refresh found no name for a pod's container that is new.
   [[nodiscard]] bool misses_new() const { return misses_new_; }
   /// Whether an engine has renamed a container since the last refresh.
   [[nodiscard]] bool outdated() const { return engines_.changed(); }

@@ -24,39 +24,39 @@
 
 namespace tacho::targets {
 
-/// Where discovery reads; replaced in tests and when /proc of the host is mounted elsewhere.
+/// The paths that discovery reads; replaced in tests and when /proc of the host is mounted elsewhere.
 struct Paths {
   std::string procfs = "/proc";
   std::string cgroupfs;    ///< mount of cgroup v2; empty where only `self` is selected
   bool cgroup_v1 = false;  ///< that mount is of cgroup v1
   NameSources names;
-  std::string node;  ///< what Kubernetes calls the machine; empty where it is not known
+  std::string node;  ///< name of the machine in Kubernetes; empty if unknown
 };
 
-/// Keeps the table of targets and the kernel's look-up maps in line with the machine: a full look at the start and
-/// every half minute, and single events in between. Used by one thread; the table is shared with scrapes under `mutex`.
+/// Keeps the table of targets and the kernel's look-up maps in line with the machine: by a full scan at the start and
+/// every half minute, and by single events in between. Used by one thread. Scrapes read the table under `mutex`, too.
 class Discovery {
  public:
   static Result<std::unique_ptr<Discovery>> start(const config::Config& config, const kernel::BpfObject& object,
                                                   Paths paths, TargetTable& table, std::mutex& mutex,
                                                   TargetObserver& observer);
 
-  /// Descriptor that becomes readable when the kernel has news; −1 without a ring buffer.
+  /// Descriptor that becomes readable when the kernel has reported events; −1 without a ring buffer.
   [[nodiscard]] int descriptor() const;
-  /// Takes the kernel's news.
+  /// Takes the reported events.
   void consume();
-  /// Does what is due. @return when it wants to be called again at the latest
+  /// Does what is due. @return the latest time for the next call
   Time run(Time now);
 
-  /// After targets have been freed, which then are not to be awaited.
+  /// To be called after targets were evicted: their cgroups are not awaited any more.
   void targets_freed() { await_comebacks(); }
 
-  /// Other rules from now on; targets that stay keep their counters.
+  /// Applies other rules; targets that stay keep their counters.
   Result<void> reconfigure(const config::Config& config);
 
-  /// Called after targets were added, outside the mutex, for what is older than they are.
+  /// Called after targets were added, without the mutex, to find sockets and threads that are older than the targets.
   void on_added(std::function<void()> callback) { on_added_ = std::move(callback); }
-  /// Called after each look at everything, outside the mutex, for what hooks have missed.
+  /// Called after each full scan, without the mutex, to find what hooks have missed.
   void on_looked(std::function<void()> callback) { on_looked_ = std::move(callback); }
 
   /// Configured targets that match nothing; on any thread.
@@ -69,7 +69,7 @@ class Discovery {
   void handle_cgroup(const target_event& event);
   void handle_listener(const target_event& event);
   void handle_process(const target_event& event);
-  /// What is known of a process and those it descends from. @return whether /proc could tell
+  /// Reads a process and its ancestors. @return whether /proc had them
   bool know_process(std::uint32_t tgid);
   [[nodiscard]] Earlier earlier(Time now);
   void look_at_drains(Time now);
@@ -96,9 +96,9 @@ class Discovery {
   Time names_wanted_until_{};
   Time next_names_look_{};
   std::map<std::uint32_t, std::string> known_;  // names of the targets that processes are part of
-  std::map<std::string, Time> born_;            // cgroups made a moment ago: somebody may be about to move in
+  std::map<std::string, Time> born_;            // cgroups made a moment ago, into which processes may be about to move
   std::set<std::string> templates_;             // slices in which connections had services of their own
-  std::vector<std::string> draining_;           // cgroups of targets in which nobody listens any more
+  std::vector<std::string> draining_;           // cgroups of targets in which no process listens any more
   TargetNews news_;
   std::size_t live_ = 0;
   std::function<void()> on_added_;

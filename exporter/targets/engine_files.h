@@ -12,24 +12,24 @@
 
 namespace tacho::targets {
 
-/// What Docker and podman keep about their containers on disk. A file is read again only when it has changed, which is
-/// how a container that is renamed is noticed.
+/// Files of Docker and podman about their containers. A file is read again only when it has changed; that is how a
+/// renamed container is detected.
 class EngineFiles {
  public:
   explicit EngineFiles(NameSources sources) : sources_(std::move(sources)) {}
 
-  /// Looks where there are files at all; before a number of calls of find().
+  /// Finds the files that exist. To be called before a number of calls of find().
   void look();
-  /// What the engine calls a container; nothing if no engine knows it. A user's containers are looked for only in that
-  /// user's directories, and nobody else's there.
+  /// The engine's name of a container; nothing if no engine knows it. A user's containers are searched for only in that
+  /// user's directories, and no others are searched for there.
   std::optional<ContainerName> find(const CgroupIdentity& container);
-  /// Forgets the files of containers that were not asked for since look().
+  /// Drops the files of containers that find() was not called for since look().
   void forget_others();
-  /// Whether a file that told a name says something else now.
+  /// Whether a file that gave a name has changed.
   [[nodiscard]] bool changed() const;
 
  private:
-  /// Tells two contents of a file apart: engines replace the whole file.
+  /// Distinguishes two contents of a file: engines replace the whole file.
   using Version = std::tuple<std::uint64_t, std::int64_t, std::int64_t, std::int64_t>;
   using Names = std::map<std::string, ContainerName>;
   struct File {

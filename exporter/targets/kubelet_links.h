@@ -25,7 +25,7 @@ class KubeletLinks {
   /// @param log the directory of containers/
   explicit KubeletLinks(const std::string& log);
 
-  /// What the kubelet calls a container. A link is believed only of a container whose cgroup is in the same pod.
+  /// The kubelet's name of a container. A link counts only if the container's cgroup is in the same pod.
   [[nodiscard]] const ContainerName* find(const CgroupIdentity& container) const;
 
  private:

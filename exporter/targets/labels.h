@@ -16,16 +16,17 @@ using Labels = std::vector<std::pair<std::string, std::string>>;
 /// `target` and the labels that the configuration gives.
 Labels labels_of(const config::TargetRule& entry);
 
-/// Appends what is known of a container: namespace, pod, container, and the user whose engine runs it if that is not
-/// the machine's.
+/// Appends the labels of a container: namespace, pod, container, and the user whose engine runs it unless it is the
+/// machine's engine.
 void add_container(Labels& labels, const ContainerName& name, const CgroupIdentity& identity);
 
-/// What a discovered container or unit is called: "shop/api" in Kubernetes, a container's name, "nginx.service", a
-/// path. Those of a user or of a virtual machine say whose they are: "user@1000/web.service", "vm-1/nginx.service".
-/// @param name nullptr where it is not known: then a container goes by the first digits of its id
+/// The name of a discovered container or unit: "shop/api" in Kubernetes, a container's name, "nginx.service", a path.
+/// The names of those of a user or of a virtual machine begin with the owner: "user@1000/web.service",
+/// "vm-1/nginx.service".
+/// @param name nullptr if unknown: then a container is named by the first digits of its id
 std::string discovered_name(const CgroupIdentity& identity, const ContainerName* name);
 
-/// Drops and renames as the configuration wishes; `target` stays.
+/// Drops and renames labels as configured; `target` stays.
 void relabel(Labels& labels, const config::ContainerLabels& wishes);
 
 }  // namespace tacho::targets

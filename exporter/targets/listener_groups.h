@@ -18,12 +18,12 @@ struct ListenerGroup {
 /// Whether the socket is a server's: listening stream sockets, and datagram sockets bound below the ephemeral ports.
 bool is_server_socket(const Listener& listener);
 
-/// Whether a process holds its sockets only for somebody else who serves them, a manager's or a container engine's
-/// helper.
+/// Whether a process holds its sockets only for another process that serves them: a manager, or a helper of a container
+/// engine.
 bool listens_for_others(std::uint32_t tgid, const std::map<std::uint32_t, Process>& processes);
 
-/// Groups the holders of the listeners: who shares a socket belongs together, and a child that runs the same executable
-/// as its parent belongs to it.
+/// Groups the holders of the listeners: processes that share a socket belong together, and a child with the same
+/// executable as its parent belongs to the parent.
 /// @param known names given earlier, by tgid
 std::vector<ListenerGroup> group_listeners(const std::vector<Listener>& listeners,
                                            const std::map<std::uint32_t, Process>& processes,

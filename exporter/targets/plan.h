@@ -17,11 +17,11 @@
 
 namespace tacho::targets {
 
-/// Who has a place when there are not enough; the first first.
+/// The order in which targets get places if there are not enough; the first first.
 enum class Rank : std::uint8_t { configured, container, service, loose };
 
-/// A target as it should be: its labels are its identity, so a container that is restarted under the same name goes on
-/// counting in the same series.
+/// A target that should exist. Its labels are its identity, so a container that is restarted under the same name
+/// continues the same series.
 struct DesiredTarget {
   std::string name;
   Labels labels;                      ///< the target label first
@@ -29,33 +29,33 @@ struct DesiredTarget {
   std::set<std::uint32_t> processes;  ///< thread groups that belong to it whatever their cgroup
   TargetSettings settings;
   CgroupIdentity identity;  ///< of the cgroup that made it a target; path empty for processes
-  bool discovered = false;  ///< nobody named it: somebody listens there, or did
-  bool drains = false;      ///< discovered by its cgroup, in which nobody listens any more
+  bool discovered = false;  ///< not configured: a process listens there, or did
+  bool drains = false;      ///< discovered by its cgroup, in which no process listens any more
   ContainerName container = {};
   Workload workload = {};  ///< of the container's pod
   std::string node = {};
   Rank rank = Rank::configured;
-  std::string owner = {};  ///< number of the ordinary user who has made it a target, whose places are limited
-  Labels mark = {};        ///< those of the labels that tell it apart from another living one
+  std::string owner = {};  ///< number of the ordinary user who made it a target; a user's places are limited
+  Labels mark = {};        ///< the labels that distinguish it from another living target
 };
 
-/// What was discovered before. It takes a listener to become a target, but not to stay one: a server that drains closes
-/// it first, and one that is started again has none yet.
+/// The targets that were discovered before. A target begins with a listener, but does not end with it: a server that
+/// drains closes it first, and one that restarts has none yet.
 struct Earlier {
   std::map<std::uint32_t, std::string> processes{};  ///< by tgid: the names of the targets that they are part of
   std::set<std::string> cgroups{};                   ///< paths
   std::set<std::string> templates{};                 ///< those of them that stand for all instances of a template
-  /// Whether there is anybody in such a cgroup; asked only where nobody listens.
+  /// Whether there is a process in such a cgroup; called only where no process listens.
   std::function<bool(const std::string&)> inhabited = [](const std::string&) { return true; };
-  std::map<std::string, Labels> marks{};  ///< by path: what told targets apart from others
+  std::map<std::string, Labels> marks{};  ///< by path: the labels that distinguished targets from others
 };
 
-/// What a configuration says about targets, compiled once.
+/// The rules of a configuration for targets, compiled once.
 class TargetRules {
  public:
   static Result<TargetRules> compile(const config::Config& config);
 
-  /// Which targets there should be, given the world; what was a target stays what it was.
+  /// The targets that should exist, given the world. An existing target stays one.
   [[nodiscard]] std::vector<DesiredTarget> plan(const World& world, const Earlier& earlier) const;
 
   /// Names of configured entries that match nothing in `targets`.
@@ -63,14 +63,14 @@ class TargetRules {
 
   /// Whether the plan depends on the listening sockets of the machine.
   [[nodiscard]] bool needs_listeners() const;
-  /// Whether every executed program may make a target.
+  /// Whether any executed program may become a target.
   [[nodiscard]] bool needs_executions() const;
   /// Whether some target leaves clients out.
   [[nodiscard]] bool excludes_clients() const;
   /// Whether some target is tacho's own pod or cgroup; with `scope`, whether it is that one.
   [[nodiscard]] bool needs_self() const;
   [[nodiscard]] bool needs_self(config::SelfScope scope) const;
-  /// Whether the machine's cgroups have to be known: tacho's own alone are told by the kernel.
+  /// Whether the machine's cgroups have to be read. The kernel reports those around tacho by itself.
   [[nodiscard]] bool needs_cgroup_tree() const;
 
  private:
@@ -81,7 +81,7 @@ class TargetRules {
     std::vector<config::Glob> namespace_;
     std::vector<config::Glob> pod;
     std::vector<config::Glob> executable;
-    bool many = false;  // several cgroups may match: what they are tells them apart
+    bool many = false;  // several cgroups may match: their identities distinguish them
 
     Result<void> compile();
   };
@@ -101,7 +101,7 @@ class TargetRules {
   std::vector<config::Glob> exclude_;
   std::vector<config::Glob> exclude_namespaces_;
   config::ContainerLabels labels_;
-  TargetSettings discovered_;  // of what nobody has named
+  TargetSettings discovered_;  // of targets that are not configured
   bool discovers_ = false;
 };
 

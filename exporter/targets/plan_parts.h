@@ -8,7 +8,7 @@
 
 #include "targets/plan.h"
 
-// What the parts of a plan share: plan.cpp makes targets of rules, plan_listeners.cpp of who listens.
+// Shared by the parts of a plan: plan.cpp makes targets of rules, plan_listeners.cpp of listeners.
 
 namespace tacho::targets {
 

@@ -13,16 +13,15 @@
 
 namespace tacho::targets {
 
-/// One process from /proc/PID; nothing if it is gone. An error is what says nothing about the process, such as want of
-/// descriptors.
+/// One process from /proc/PID; nothing if it is gone. An error if that is unknown, for example for lack of descriptors.
 Result<std::optional<Process>> read_process(const std::string& procfs, std::uint32_t tgid);
 
-/// All processes, from /proc, or an error: those that could not be read would pass for gone.
+/// All processes, from /proc. An error if some could not be read, since they would be taken for gone.
 Result<std::map<std::uint32_t, Process>> scan_processes(const std::string& procfs);
 
-/// All processes that run a file, as the kernel's iterators tell them, which needs no right to look into other users'
+/// All processes that run a file, from records of the kernel's iterators, which need no right to read other users'
 /// processes.
-/// @param procfs tells the paths of those of which the kernel tells only the name of the file
+/// @param procfs has the paths of processes whose record has only the name of the file
 std::map<std::uint32_t, Process> processes_of(std::span<const process_record> records, const std::string& procfs);
 
 /// The object's iterator over processes, if the kernel has it.

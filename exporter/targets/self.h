@@ -14,8 +14,8 @@
 
 namespace tacho::targets {
 
-/// Where tacho itself runs, as the kernel tells it: nothing of the host has to be mounted, and the paths are those of
-/// the whole hierarchy, also inside a cgroup namespace.
+/// The cgroups around tacho, as the kernel reports them: nothing of the host has to be mounted, and the paths are those
+/// of the whole hierarchy, also inside a cgroup namespace.
 struct OwnCgroups {
   std::string path;                              ///< of tacho's own cgroup, below the v2 root
   std::map<std::string, std::uint64_t> cgroups;  ///< path → id: those around tacho's, and all below the pod's
@@ -31,14 +31,14 @@ bool is_container_of_own_pod(std::string_view path, std::string_view own_path);
 /// Whether a cgroup may belong to what a target selects by `self`.
 bool is_around_self(std::string_view path, std::string_view own_path);
 
-/// Puts paths together.
+/// Composes the paths.
 /// @param records parents before children, tacho's own cgroup and those above it first
-/// @return ENOTSUP where tacho is in the root cgroup: there is no telling containers apart by cgroup v2
+/// @return ENOTSUP if tacho is in the root cgroup: cgroup v2 does not separate containers there
 Result<OwnCgroups> own_cgroups_of(std::span<const own_cgroup> records);
 
-/// Asks the kernel, by the object's iterator `list_own_cgroups`.
+/// Reads them from the kernel, by the object's iterator `list_own_cgroups`.
 /// @param pod whether to list all of the pod's cgroups, not only those below tacho's own
-/// @return ENOTSUP where there is no such cgroup
+/// @return ENOTSUP if there is no such cgroup
 Result<OwnCgroups> find_own_cgroups(const kernel::BpfObject& object, TargetMaps& maps, bool pod);
 
 }  // namespace tacho::targets

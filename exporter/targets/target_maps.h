@@ -17,45 +17,49 @@
 
 namespace tacho::targets {
 
-/// The kernel's side of the targets: who belongs to which index (bpf/lib/targets.bpf.h).
+/// The kernel's side of the targets: the cgroups and processes of each index (bpf/lib/targets.bpf.h).
 class TargetMaps {
  public:
   /// @param indices how many target indices there are
   static Result<TargetMaps> open(const kernel::BpfObject& object, std::size_t indices);
 
-  /// How long a gap between operations may be to count as an interval.
+  /// Sets the idle limit: a longer gap between operations is not counted as an interval.
   void set_idle_limit(std::uint64_t nanoseconds);
-  /// Below which cgroup the kernel lists all others, of those around tacho; 0: none.
+  /// Sets the cgroup below which the kernel lists all cgroups, of those around tacho; 0: none.
   void set_self_top(std::uint64_t cgroup);
   void set_watch_executions(bool on);
 
-  /// Before an index is used, and when its settings change: sockets follow with their next operation.
+  /// To be called before an index is used, and when its settings change. Sockets follow with their next operation.
   void set_target(target_ref target, const TargetSettings& wanted);
 
   struct Assigned {
-    std::size_t refused = 0;  ///< entries that the kernel had no room for, and had been asked for the first time
-    bool grew = false;        ///< somebody belongs to a target now whom the kernel did not know of
+    std::size_t refused = 0;  ///< entries that were refused for the first time, for lack of room
+    bool grew = false;        ///< a cgroup or process belongs to a target now that the kernel did not know
   };
   /// Brings the kernel to exactly this membership.
   Assigned assign(const std::map<std::uint64_t, target_ref>& cgroups,
                   const std::map<std::uint32_t, target_ref>& processes);
 
-  /// Places of cgroups, by parent and name, whose next cgroup belongs to a target from its making on.
+  /// Places of cgroups, by parent and name. The next cgroup that is made there belongs to the target from its
+  /// beginning.
   using Awaited = std::map<std::pair<std::uint64_t, std::string>, target_ref>;
   void await(const Awaited& wanted);
 
-  /// Now and then, around a full look at the machine: what the kernel let inherit and nobody told us of is taken back
-  /// if it was there before the look and is not among what was found, and the filters lose the bits of who is gone.
+  /// To be called before and after a full scan of the machine. Entries that the kernel let children inherit, without an
+  /// event, are removed if they were there before the scan and the scan did not find them. The filters lose the bits of
+  /// removed entries.
   void begin_look();
   void end_look(const std::function<bool(std::uint32_t)>& is_process);
 
-  /// A process has exited or executed something else; children that the kernel let inherit are known only there.
+  /// A process has exited or executed another program. Children to which the kernel let it pass on its target are known
+  /// only in the kernel's map.
   void forget_process(std::uint32_t tgid);
 
-  /// Says whether some target leaves clients out: who asks is noted then, whoever it asks.
+  /// Sets whether some target leaves clients out: then the client of every connection is noted, whatever server it
+  /// connects to.
   void set_client_rules(bool on);
 
-  /// Says whether process look-ups are needed at all: they cost every unwatched event a look-up.
+  /// Sets whether process look-ups are needed: they cost every unwatched event a look-up.
   void set_process_rules(bool on);
 
  private:

@@ -8,8 +8,8 @@
 
 namespace tacho::targets {
 
-/// What an operator's log says of targets that come and go: one line at once, then at most one in ten seconds with all
-/// that has happened since.
+/// The log lines about targets that appear and end: one line at once, then at most one in ten seconds with everything
+/// since.
 class TargetNews {
  public:
   using Time = std::chrono::steady_clock::time_point;

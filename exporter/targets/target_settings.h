@@ -7,7 +7,7 @@
 
 namespace tacho::targets {
 
-/// What the programs are told about a target.
+/// The settings of a target in the programs.
 struct TargetSettings {
   std::vector<std::uint16_t> ports;  ///< only server sockets on these, at most TACHO_PORTS_PER_TARGET; empty: all
   config::Http2 http2 = config::Http2::automatic;

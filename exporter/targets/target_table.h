@@ -23,31 +23,31 @@ using Time = std::chrono::steady_clock::time_point;
 struct Target {
   enum class State : std::uint8_t {
     live,
-    ended,    ///< gone from the machine; its last values are there until everybody has read them
-    resting,  ///< and have been; shown no more, kept for a while in case it comes back
+    ended,    ///< gone from the machine; reported until every reader has its last values
+    resting,  ///< retired: no longer reported, retained for a while in case it comes back
   };
   target_ref ref{};
   DesiredTarget wanted;
   State state = State::live;
   Time ended{};
-  bool counts = false;  ///< the kernel knows its members: who sees it may take what it counted for all there was
+  bool counts = false;  ///< the kernel knows its members: its counts are complete
 };
 
-/// What has to follow when targets come and go: the probes' accumulators.
+/// Follows the additions and removals of targets: the probes' accumulators.
 class TargetObserver {
  public:
   virtual ~TargetObserver() = default;
   virtual Result<void> target_added(const Target& target) = 0;
   virtual void target_removed(const Target& target) = 0;
-  /// Whether it has answered a request in the last minutes; who has not gives way first.
+  /// Whether the target has answered a request in the last minutes. A target that has not gives way first.
   [[nodiscard]] virtual bool has_answered(const Target& target) const = 0;
-  /// After a number of additions and removals, before the kernel is told who belongs to the new targets. Waits for the
-  /// kernel: not to be called with a lock that readers want.
+  /// Called after a number of additions and removals, before the kernel gets the members of the new targets. It waits
+  /// for the kernel: not to be called with a lock that readers need.
   virtual Result<void> targets_changed() = 0;
 };
 
 /// The targets and their dense indices. Index 0 is `other`, for everything beyond max_targets. An index is used again
-/// only with a new epoch, so that what the kernel remembers of its former owner is never charged to the new one.
+/// only with a new epoch, so that nothing is misattributed that the kernel remembers of its former owner.
 class TargetTable {
  public:
   static constexpr std::uint32_t kOther = 0;
@@ -63,32 +63,32 @@ class TargetTable {
   struct Changes {
     std::size_t added = 0;
     std::size_t ended = 0;
-    bool postponed = false;             ///< only places of targets that ended just now are left: to be asked for again
-    std::vector<std::string> came;      ///< names of targets that are new or back
-    std::vector<std::string> went;      ///< … that ended
+    bool postponed = false;         ///< only places of targets that ended just now are left: apply() is to be repeated
+    std::vector<std::string> came;  ///< names of targets that are new or back
+    std::vector<std::string> went;  ///< … that ended
     std::vector<std::string> failures;  ///< targets that could not be added, and why
   };
-  /// Makes the live targets those wanted. A target that ended or rests and comes back under the same labels goes on
-  /// counting. New ones take descriptors until the observer has handed them to the kernel: `most` of them are added,
-  /// the others wait for add_waiting(). So does who takes the place of another: between, the kernel is told whose
-  /// members they are.
+  /// Makes the live targets those wanted. A target that ended or is retired, and comes back under the same labels,
+  /// continues its counters. New targets take descriptors until the observer has handed them to the kernel: `most` of
+  /// them are added, the others wait for add_waiting(). A target that takes the place of another waits, too: first the
+  /// kernel gets the changed membership.
   Changes apply(std::vector<DesiredTarget> wanted, Time now, TargetObserver& observer,
                 std::size_t most = std::numeric_limits<std::size_t>::max());
   Changes add_waiting(Time now, TargetObserver& observer, std::size_t most);
   [[nodiscard]] bool has_waiting() const { return !waiting_.empty() || !successors_.empty(); }
 
-  /// Lays the targets to rest that ended before `seen`, or have waited to be read for too long; frees those that have
-  /// rested too long, or are too many. @return whether any was freed
+  /// Retires the targets that ended before `seen`, or have waited for their readers for too long. Evicts those that
+  /// were retired for too long, or are too many. @return whether any was evicted
   bool release_ended(Time seen, Time now, TargetObserver& observer);
 
-  /// The kernel has been told whose members the targets are that were added.
+  /// The kernel knows the members of the targets that were added.
   void all_count();
 
-  /// Live and ended targets that count, `other` first if it is in use. Those that rest are left out.
+  /// Live and ended targets that count, `other` first if it is in use. Retired ones are left out.
   [[nodiscard]] std::vector<const Target*> targets() const;
   /// The first indices that no target has.
   [[nodiscard]] std::vector<std::uint32_t> vacant(std::size_t most) const;
-  /// Those that rest, and those that do not count yet, too.
+  /// Also the retired targets, and those that do not count yet.
   [[nodiscard]] std::vector<const Target*> all() const;
   [[nodiscard]] std::size_t live() const;
 
@@ -96,14 +96,14 @@ class TargetTable {
   [[nodiscard]] std::map<std::uint64_t, target_ref> cgroups() const;
   [[nodiscard]] std::map<std::uint32_t, target_ref> processes() const;
 
-  /// Targets that had no place and went into `other`, in all.
+  /// Targets without a place that went into `other`, in all.
   [[nodiscard]] std::uint64_t overflowed() const { return overflowed_; }
 
-  /// What discovery could not do or see, in all.
+  /// The failures of discovery, in all.
   struct Shortfalls {
     std::uint64_t failed = 0;     ///< additions of targets
-    std::uint64_t refused = 0;    ///< members that the kernel's maps had no room for
-    std::uint64_t cgroups = 0;    ///< looks at the cgroups that came to nothing
+    std::uint64_t refused = 0;    ///< members for which the kernel's maps had no room
+    std::uint64_t cgroups = 0;    ///< scans of the cgroups that failed
     std::uint64_t processes = 0;  ///< … at the processes
     std::uint64_t listeners = 0;  ///< … at the listening sockets
   };
@@ -111,12 +111,12 @@ class TargetTable {
   [[nodiscard]] const Shortfalls& shortfalls() const { return shortfalls_; }
 
  private:
-  /// The places of ordinary users' own: what one of them starts must not take all.
+  /// The number of places of each ordinary user: one user's targets must not take all.
   using Shares = std::map<std::string, std::size_t>;
   [[nodiscard]] std::size_t largest_share() const;
-  /// The target that gives its place to another: of a lower rank, or of a user who has more, if it has no use for it.
+  /// The target that gives its place to another: one of a lower rank, or an idle one of a user who has more places.
   [[nodiscard]] Target* weaker_than(const DesiredTarget& wanted, const TargetObserver& observer) const;
-  /// Who gave way is in `other` from now on.
+  /// A target that gave way is in `other` from now on.
   void vacate(Target& target, Time now, Changes& changes, TargetObserver& observer);
   void add_successors(Changes& changes, TargetObserver& observer);
   void add(std::unique_ptr<Target>& slot, DesiredTarget wanted, Changes& changes, TargetObserver& observer);

@@ -5,7 +5,7 @@
 
 namespace tacho::targets {
 
-/// What a pod belongs to, read from its name; both empty outside Kubernetes.
+/// The workload of a pod, read from its name; both empty outside Kubernetes.
 struct Workload {
   std::string name;
   std::string kind;  ///< Deployment, StatefulSet, DaemonSet, Job, CronJob, StaticPod, Pod

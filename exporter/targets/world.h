@@ -26,9 +26,9 @@ struct World {
   std::map<std::uint32_t, Process> processes;    ///< by tgid; only filled where a rule or listener needs it
   std::vector<Listener> listeners;
   std::string own_cgroup;                                   ///< path of tacho's own; only where a rule needs it
-  std::map<std::string, ContainerName, std::less<>> names;  ///< of containers, by path; what is not known is not there
-  std::string node;                                         ///< name of the machine in Kubernetes, where it is known
-  std::uint32_t own_tgid = 0;                               ///< tacho does not discover itself, nor who has its sockets
+  std::map<std::string, ContainerName, std::less<>> names;  ///< of containers, by path; unknown names are left out
+  std::string node;                                         ///< name of the machine in Kubernetes, if known
+  std::uint32_t own_tgid = 0;  ///< tacho does not discover itself, nor processes that hold its sockets
 };
 
 }  // namespace tacho::targets
