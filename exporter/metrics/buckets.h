@@ -14,7 +14,7 @@
 namespace tacho::metrics {
 
 inline constexpr std::size_t kSlots = TACHO_HISTOGRAM_SLOTS;
-/// The slot of what is longer than every bound.
+/// The slot of durations above every bound.
 inline constexpr std::size_t kOverflowSlot = kSlots - 1;
 /// "Bound" of the overflow slot.
 inline constexpr std::uint64_t kUnbounded = std::numeric_limits<std::uint64_t>::max();
@@ -32,7 +32,7 @@ constexpr std::size_t coarse_slot(std::size_t fine_slot) {
 /// The longest duration of a slot in whole nanoseconds, kUnbounded for the overflow slot. `slot` < kSlots.
 std::uint64_t slot_bound_ns(std::size_t slot);
 
-/// Which of the slots' bounds are exposed as cumulative buckets, and how their `le` is spelled.
+/// The slots' bounds that are exposed as cumulative buckets, and the spelling of their `le`.
 class BucketLayout {
  public:
   /// One exposed bucket: it counts all slots up to and including `last_slot`.

@@ -21,13 +21,13 @@ struct BucketExemplars {
   }
 };
 
-/// Of row.fine[histogram], in each bucket the longest observation, of two that took as long the later one. Over a
-/// sliding window the exemplars of a bucket become only later: who keeps them need not take back any.
+/// For each bucket of row.fine[histogram] the longest observation, of two equally long ones the later. Over a sliding
+/// window the exemplars of a bucket become only later, so a reader never has to take one back.
 BucketExemplars bucket_exemplars(const Row& row, std::size_t histogram, const BucketLayout& layout,
                                  std::int64_t unix_ns);
 
-/// That of the longest observation alone. Prometheus 2.42 takes one exemplar for a native histogram, the first that it
-/// finds in the classic buckets.
+/// Only the exemplar of the longest observation. Prometheus 2.42 takes one exemplar for a native histogram, the first
+/// that it finds in the classic buckets.
 BucketExemplars longest_exemplar(BucketExemplars exemplars);
 
 /// Puts them behind the counts of the histogram whose lines begin at out[begin], as OpenMetrics has them:

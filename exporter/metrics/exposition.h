@@ -14,7 +14,7 @@ namespace tacho::metrics {
 enum class Format : std::uint8_t { prometheus_text, openmetrics, protobuf };
 inline constexpr std::array kFormats{Format::prometheus_text, Format::openmetrics, Format::protobuf};
 
-/// What goes into Content-Type; Prometheus 3 fails a scrape without one.
+/// The value of Content-Type; Prometheus 3 fails a scrape without one.
 std::string_view content_type(Format format);
 /// The format that content_type() is of; Prometheus text for any other.
 Format format_of(std::string_view content_type);
@@ -31,7 +31,7 @@ Format format_of(std::string_view content_type);
 /// of Prometheus 3, `charset`) change nothing: all names are plain ASCII, which every escaping scheme leaves alone.
 Format negotiate(std::string_view accept);
 
-/// What stands above a family's samples. `name` is that of the Prometheus text format (a counter's ends in `_total`),
+/// The header of a family's samples. `name` is that of the Prometheus text format (a counter's ends in `_total`),
 /// `type` one of counter, gauge, histogram, summary, untyped.
 struct Metadata {
   std::string_view name;

@@ -11,7 +11,7 @@
 
 namespace tacho::metrics {
 
-/// What a page is like.
+/// The style of a page.
 struct PageStyle {
   Format format = Format::prometheus_text;
   HistogramForms histograms;   ///< of protobuf; the text formats have the classic one only
@@ -20,14 +20,14 @@ struct PageStyle {
   std::int64_t unix_ns = 0;    ///< Unix time at CLOCK_MONOTONIC's 0; of exemplars
 };
 
-/// What protobuf's samples of a target have in common.
+/// The common part of a target's samples in protobuf.
 struct ProtoTarget {
   std::string labels;  ///< as proto_labels() makes them
   Created created;
 };
 
 /// Writes the families of targets, one after the other, in any format: begin() a family, add() each target's samples,
-/// end() it. Where `out` points may be another string each time, as long as they follow each other on the page.
+/// end() it. `out` may be another string at each call, as long as the strings follow each other on the page.
 class FamilyWriter {
  public:
   /// `style.layout` must outlive this object.

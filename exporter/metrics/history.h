@@ -11,7 +11,7 @@
 
 namespace tacho::metrics {
 
-/// The counters of one target that its history is made of, cumulative, at one time.
+/// The counters that a target's history is made of: cumulative, at one time.
 struct HistorySample {
   std::int64_t time_ns = 0;    ///< of any monotonic clock
   FineHistogram duration;      ///< of requests: arrival to first byte of the reply
@@ -20,7 +20,7 @@ struct HistorySample {
   std::uint64_t threads = 0;   ///< that poll; not cumulative
 };
 
-/// What a target did for some seconds. NaN where nothing can be said.
+/// The activity of a target over some seconds. NaN: unavailable.
 struct Reading {
   double rate = 0;  ///< requests answered per second
   double p50;       ///< of their durations, seconds
@@ -33,8 +33,8 @@ struct Reading {
 inline constexpr std::size_t kHeatRows = TACHO_HISTOGRAM_OCTAVES + 2;
 using HeatColumn = std::array<std::uint32_t, kHeatRows>;
 
-/// The last five minutes of a target, sampled once a second, which are numbered (the tick, which is common to all
-/// targets). Plain values in, no clock; not synchronised.
+/// The last five minutes of a target, sampled once a second. The samples are numbered: the tick is common to all
+/// targets. Plain values in, no clock; not synchronised.
 ///
 /// Memory: 0.4 KiB, and from the first request on 12.1 KiB more: 300 points of 12 bytes, 60 columns of 28 and two
 /// histograms; besides, 8 bytes for each of the different durations of the last ten seconds (slots of a histogram).
@@ -45,13 +45,13 @@ class History {
   static constexpr std::uint64_t kColumnTicks = 5;  ///< ticks in a column
   static constexpr std::size_t kColumns = 60;       ///< with the one that is not complete yet
 
-  /// `tick` is later than that of the push before. Seconds between them that had no sample (the program was stopped)
-  /// share evenly what happened meanwhile. The first sample is the beginning: nothing happened before it.
+  /// `tick` is later than that of the previous push. Seconds between them without a sample (the program was stopped)
+  /// share the difference evenly. The first sample is the beginning: nothing happened before it.
   void push(std::uint64_t tick, const HistorySample& sample);
 
   /// Over the last ten ticks.
   [[nodiscard]] Reading recent() const;
-  /// Requests per second over the last ten ticks: what recent() says, without the quantiles.
+  /// Requests per second over the last ten ticks: the rate of recent(), without the cost of its quantiles.
   [[nodiscard]] double recent_rate() const;
   /// Durations of the requests of the last ten ticks.
   [[nodiscard]] FineHistogram recent_durations() const;
@@ -91,7 +91,7 @@ class History {
     std::uint64_t queue_ns = 0;
     std::uint64_t idle_ns = 0;
   };
-  /// What only targets that answer requests need.
+  /// Needed only by targets that answer requests.
   struct Requests {
     std::array<Point, kPoints> points;
     std::array<std::array<std::uint8_t, kHeatRows>, kColumns> columns;
@@ -109,7 +109,7 @@ class History {
   [[nodiscard]] Reading since_ticks(std::size_t ticks) const;
   void push_one(std::uint64_t tick, const HistorySample& sample);
   void add(std::uint64_t tick, const HistorySample& sample, const Sums& before);
-  /// Between the last push and `sample`, when a `part` of what happened had happened.
+  /// The counters between the last push and `sample`, when a `part` of the difference had happened.
   [[nodiscard]] HistorySample part_way(const HistorySample& sample, double part) const;
 
   std::array<Sums, kRecent + 1> sums_{};  ///< by tick modulo its size

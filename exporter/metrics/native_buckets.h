@@ -9,9 +9,8 @@
 namespace tacho::metrics {
 
 /// A histogram as a native one of Prometheus: its slots are the buckets of a schema, so that no count is split or
-/// moved. Bucket i of schema s is (2^((i-1)/2^s), 2^(i/2^s)] seconds. Slot 0 is the zero bucket. What is longer than
-/// every bound is in the bucket that begins at the last one, where the classic form has +Inf: quantiles end there in
-/// both.
+/// moved. Bucket i of schema s is (2^((i-1)/2^s), 2^(i/2^s)] seconds. Slot 0 is the zero bucket. Durations above every
+/// bound are in the bucket that begins at the last one, where the classic form has +Inf: quantiles end there in both.
 struct NativeBuckets {
   /// `length` buckets in a row, behind `offset` empty ones; the first span's is the index of its first bucket.
   struct Span {
@@ -22,7 +21,7 @@ struct NativeBuckets {
   std::vector<Span> spans;
   std::vector<std::int64_t> deltas;  ///< of each bucket's count to the bucket's before it, the first one's to 0
 
-  /// Takes a histogram's place; keeps the memory.
+  /// Becomes the form of this histogram; its memory is reused.
   template <std::size_t PerOctave>
   void assign(const SlotHistogram<PerOctave>& histogram) {
     // An empty bucket is a byte, a span some six.

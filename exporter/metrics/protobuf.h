@@ -19,9 +19,9 @@ constexpr std::uint64_t zigzag(std::int64_t value) {
 /// Appends a number as protobuf's variable-length integers are: seven bits a byte, the lowest first.
 void append_varint(std::string& out, std::uint64_t value);
 
-/// Appends the fields of one protobuf message to a string. By hand, for that is shorter than what it would take to make
-/// libprotobuf write the same: four kinds of fields, whose numbers are known when compiled. A generated class
-/// would hold every target's values a second time before they are written, and be one more library to be attacked.
+/// Appends the fields of one protobuf message to a string. It is written by hand, which takes less code than making
+/// libprotobuf write the same: four kinds of fields, whose numbers are known when compiled. A generated class would
+/// hold every target's values a second time before they are written, and would be one more library to be attacked.
 class Protobuf {
  public:
   explicit Protobuf(std::string& out) : out_(out) {}

@@ -21,8 +21,8 @@ struct SendPoint {
         span_ns(static_cast<std::uint64_t>(send.interval_ns) + send.idle_gap_ns) {}
 };
 
-/// Remembers points of the last hour, the sparser the older they are: a neighbour is never farther than a tenth of the
-/// age away (plus the distance of the pushes). At most kCapacity points.
+/// Keeps points of the last hour, fewer the older they are: a neighbour is never farther than a tenth of the age away
+/// (plus the distance of the pushes). At most kCapacity points.
 class SendHistory {
  public:
   static constexpr std::size_t kCapacity = 127;

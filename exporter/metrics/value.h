@@ -12,8 +12,8 @@
 namespace tacho::metrics {
 
 /// One sample's value. Counts and nanoseconds stay integers until they are written, so that nothing is rounded:
-/// `nanoseconds` is written as exact decimal seconds ("1.000000001"), `real` as the shortest round-trip double
-/// (NaN, +Inf, -Inf spelled as Prometheus does). `absent` is not known: no line is written.
+/// `nanoseconds` is written as exact decimal seconds ("1.000000001"), `real` as the shortest round-trip double (NaN,
+/// +Inf, -Inf spelled as Prometheus does). `absent` is unavailable: no line is written.
 struct Value {
   enum class Kind : std::uint8_t { count, nanoseconds, real, absent };
   Kind kind = Kind::count;
@@ -63,7 +63,7 @@ struct SlotHistogram {
 };
 
 using Histogram = SlotHistogram<TACHO_HISTOGRAM_PER_OCTAVE>;
-/// What quantiles are taken from, for people and by native histograms: at most 4.5 % off.
+/// The source of quantiles, for people and in native histograms: at most 4.5 % off.
 using FineHistogram = SlotHistogram<TACHO_HISTOGRAM_FINE_PER_OCTAVE>;
 
 /// A sample of a family whose label values are only known at run time (such as `peer`).
@@ -74,7 +74,7 @@ struct DynamicSample {
   Histogram histogram;      ///< of a histogram family
 };
 
-/// One observation of a histogram, and what there is to say about it.
+/// One observation of a histogram, with its labels.
 struct Exemplar {
   std::size_t fine = 0;      ///< its histogram, in Row::fine; the family has no label of its own
   std::uint64_t ns = 0;      ///< what was observed

@@ -13,24 +13,24 @@
 
 namespace tacho::metrics {
 
-/// Of turns, where receives and sends are seen.
+/// Counters of turns, where receives and sends are visible.
 struct TurnCounters {
   std::uint64_t requests = 0;
   std::uint64_t overlapped = 0;        ///< turns in which more data came before the reply
-  std::uint64_t sampled = 0;           ///< turns looked at for several requests in one read
+  std::uint64_t sampled = 0;           ///< turns examined for several requests in one read
   std::uint64_t repeated = 0;          ///< of these, with more than one
   std::uint64_t one_way = 0;           ///< messages without a reply
   std::uint64_t calls = 0;             ///< to dependencies
   std::uint64_t calls_overlapped = 0;  ///< of these, begun while another one was open
-  std::uint64_t calls_sampled = 0;     ///< on streams, looked at for several at a time
+  std::uint64_t calls_sampled = 0;     ///< on streams, examined for several at a time
   std::uint64_t calls_repeated = 0;    ///< of these, with more than one
 };
 
-/// Operations and requests of a target so far, and what tells whether they may be taken for requests.
+/// Operations and requests of a target so far, with the evidence for whether operations may be taken for requests.
 struct SocketCounters {
   std::array<Moments, 2> direction;       ///< by Direction
-  std::optional<TurnCounters> turns;      ///< none: receives or sends are not seen
-  std::optional<std::uint64_t> queue_ns;  ///< time that requests waited for their first read; none: not seen
+  std::optional<TurnCounters> turns;      ///< none: receives or sends are not visible
+  std::optional<std::uint64_t> queue_ns;  ///< time that requests waited for their first read; none: unavailable
 };
 
 /// Polling calls of a target so far.
@@ -43,27 +43,27 @@ struct PollCounters {
 
 /// Threads of a target, and the CPUs that it may use.
 struct ThreadCounters {
-  std::optional<std::uint64_t> running_ns;  ///< thread time on CPUs so far; none: not seen
-  double cores = 0;                         ///< CPUs that the target may use, now; 0: not known
-  std::optional<bool> frozen;               ///< now; none: not known
+  std::optional<std::uint64_t> running_ns;  ///< thread time on CPUs so far; none: unavailable
+  double cores = 0;                         ///< CPUs that the target may use, now; 0: unavailable
+  std::optional<bool> frozen;               ///< now; none: unavailable
 };
 
-/// What was not counted so far, of any target: a loss cannot be charged to one.
+/// Events of all targets that were not counted so far: a loss cannot be attributed to one target.
 struct Losses {
   std::uint64_t lost = 0;      ///< events that the programs could not count
-  std::uint64_t skipped = 0;   ///< events that the kernel kept from the programs
+  std::uint64_t skipped = 0;   ///< events for which the kernel skipped the programs
   std::uint64_t requests = 0;  ///< of all targets, for comparison
 };
 
-/// The counters of one target at one time, as far as a window of them says something: gauges, saturation, conditions.
-/// A part is there only where its probe is: what could not be seen is not 0.
+/// The counters of one target at one time that a window needs for gauges, saturation and conditions. A part is present
+/// only where its probe is: an unavailable value is not 0.
 struct WindowSample {
   std::int64_t time_ns = 0;  ///< of any monotonic clock
   std::optional<SocketCounters> socket;
   std::optional<PollCounters> poll;
   std::optional<ThreadCounters> threads;
   Losses losses;
-  std::uint64_t number = 0;  ///< of the sample among all that its Window was given; the Window says
+  std::uint64_t number = 0;  ///< of the sample among all that were pushed; the Window sets it
 };
 
 /// Gauges of one target over a window. All are finite and not negative.
@@ -77,15 +77,15 @@ struct Gauges {
   /// must have waited for this time to come together: one thread that waits throughout gives the window's length, the
   /// largest value there is. 0 if no time was spent.
   double poll_mean = 0;
-  /// Whether observed_rps stands on fewer than 2048 sends (the paper's least), or the others on fewer than 100 (a
+  /// Whether observed_rps is based on fewer than 2048 sends (the paper's least), or the others on fewer than 100 (a
   /// variance of 100 exponential intervals is already ±28 %).
   bool few_samples = true;
 };
 
-/// The last samples of one target: what is said of it over the window is said of the difference between the newest
-/// sample and the one nearest to the window's start. Plain values in, no clock; not synchronised. If time or a counter
-/// goes backwards, history starts anew with that sample; after a gap in the samples (suspend) the window reaches back
-/// to the last sample before it.
+/// The last samples of one target. A value over the window is the difference between the newest sample and the one
+/// nearest to the window's start. Plain values in, no clock; not synchronised. If time or a counter goes backwards, the
+/// history starts anew with that sample. After a gap in the samples (suspend) the window reaches back to the last
+/// sample before it.
 ///
 /// Memory: one WindowSample (368 bytes) per push and window, at most 51 (a long window keeps samples a 48th of it
 /// apart), and at most 3 KiB of SendHistory: about 9 KiB for 10 s sampled once a second, never above 27 KiB.

@@ -7,12 +7,12 @@
 #include "bpf/anatomy.h"
 #include "scrape/view.h"
 
-// What the documents of json.h have in common.
+// Common parts of the documents of json.h.
 
 namespace tacho::page {
 
-/// With four digits, which are what anybody can see, and a fifth of the bytes of all seventeen; null for what is not
-/// known.
+/// A number with four significant digits, as many as a chart can show, in a fifth of the bytes of all seventeen; null
+/// for an unavailable value.
 nlohmann::json number(double value);
 /// Seconds by name of the part, without those that are 0.
 nlohmann::json parts_json(const std::array<double, TACHO_PARTS>& seconds);

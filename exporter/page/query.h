@@ -12,11 +12,11 @@
 
 namespace tacho::page {
 
-/// The parameters after the '?' of a URL, decoded (WHATWG URL §5.1: %XX, '+' is a space). Of a name that comes twice
-/// the last one counts.
+/// The parameters after the '?' of a URL, decoded (WHATWG URL §5.1: %XX, '+' is a space). If a name occurs twice, the
+/// last one counts.
 std::map<std::string, std::string> parse_query(std::string_view query);
 
-/// The number of a parameter, `missing` if it is not there; an error if it is none or above `most`.
+/// The number of a parameter, `missing` if the parameter is not there; an error if it is not a number or above `most`.
 Result<std::uint64_t> number_of(const std::map<std::string, std::string>& parameters, const std::string& name,
                                 std::uint64_t missing, std::uint64_t most);
 

@@ -15,11 +15,11 @@
 
 namespace tacho::probes {
 
-/// What a thread waits for that sleeps in a system call, by its number on this architecture (sched.bpf.c, call_waits):
-/// a part counted from TACHO_FIRST_WAIT, or TACHO_WAITS_FOR_FILE.
+/// What a thread waits for while it sleeps in a system call, by the call's number on this architecture (sched.bpf.c,
+/// call_waits): a part counted from TACHO_FIRST_WAIT, or TACHO_WAITS_FOR_FILE.
 std::array<std::uint8_t, TACHO_SYSCALLS> call_waits();
 
-/// Where the time of a target's requests went; sums over shards.
+/// Time of a target's requests by part; sums over shards.
 struct Anatomy {
   struct Parts {
     std::array<std::uint64_t, TACHO_PARTS> ns{};
@@ -29,7 +29,7 @@ struct Anatomy {
   Parts slow;                   ///< of them, those above the threshold
   metrics::Histogram handover;  ///< of requests that were handed over
   std::uint64_t unrecorded = 0;
-  std::uint64_t slow_ns = 0;  ///< above which duration a request is slow, now; 0: not known, or not asked (Look)
+  std::uint64_t slow_ns = 0;  ///< a longer request is slow, now; 0: unavailable, or not requested (Look)
 };
 
 /// Adds a shard that programs may be changing.
@@ -38,11 +38,11 @@ void add_shard(Anatomy& anatomy, const socket_shard& shard);
 /// The families of anatomy, in the order of decode(); they are among the socket probe's.
 std::span<const metrics::Family> anatomy_families();
 
-/// Values of anatomy_families(). Nothing is known without `anatomy`; what has not occurred yet is absent.
+/// Values of anatomy_families(). Without `anatomy` all are absent; values that have not occurred yet are absent.
 /// @param requests all that were answered
 void decode(const std::optional<Anatomy>& anatomy, std::uint64_t requests, metrics::Row& row);
 
-/// Above which duration a target's requests are slow.
+/// The duration above which a target's requests are slow.
 class SlowThreshold {
  public:
   /// @param durations of all requests so far

@@ -25,10 +25,10 @@ inline std::uint64_t not_negative(std::uint64_t value) {
 /// How often a read is tried.
 inline constexpr int kBracketTries = 256;
 
-/// Reads what a program changes between counting up `begin` and `end`, again if it was caught in the middle: `end` is
-/// taken first and `begin` last, so equal numbers mean that no change overlapped. A writer that does not come to an end
-/// (its virtual CPU is off) is given time; after kBracketTries the last copy is taken.
-/// @param in_step if given: set to false if the copy may be out of step, else left as it is
+/// Reads what a program changes between counting up `begin` and `end`, again if a change was under way: `end` is read
+/// first and `begin` last, so equal numbers mean that no change overlapped. A writer that does not finish (its virtual
+/// CPU is off) is given time; after kBracketTries the last copy is taken.
+/// @param in_step if given: set to false if the copy may be inconsistent, else left as it is
 template <class Counter, class Copy>
 auto read_bracketed(const Counter& begin, const Counter& end, Copy copy, bool* in_step = nullptr) {
   constexpr int kTriesAtOnce = 16;

@@ -8,7 +8,7 @@
 
 #include "bpf/sched.h"
 
-// What CPUs a cgroup may use, as the files of the controllers `cpu` and `cpuset` tell (Linux,
+// The CPUs that a cgroup may use, from the files of the controllers `cpu` and `cpuset` (Linux,
 // Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/cpusets.rst; scheduler/sched-bwc.rst).
 
 namespace tacho::probes {
@@ -21,28 +21,28 @@ struct CpuHierarchies {
   std::string freezer_v1;  ///< the same
 };
 
-/// What a target may use and could not.
+/// The CPUs that a target may use, and the time for which it could not.
 struct CpuAllowance {
-  double cores = 0;  ///< CPUs, or a fraction of one; 0: not known yet
+  double cores = 0;  ///< CPUs, or a fraction of one; 0: unavailable so far
   std::uint64_t throttled_ns = 0;
-  std::optional<bool> frozen;  ///< none: it has no cgroup of its own, or no file tells
+  std::optional<bool> frozen;  ///< none: it has no cgroup of its own, or no file has it
 };
 
 /// A set of CPUs by number, 64 a word.
 using CpuSet = std::array<std::uint64_t, TACHO_AFFINITY_WORDS>;
 std::size_t count(const CpuSet& cpus);
 
-/// What the kernel says of a target's threads.
+/// The limits of a target's threads, from the kernel.
 struct ThreadLimits {
-  CpuSet cpus{};            ///< that they may run on; none: not known
+  CpuSet cpus{};            ///< that they may run on; none: unavailable
   std::uint64_t quota = 0;  ///< as in sched_affinity
   bool ran = false;         ///< since the last look: then they are not frozen
 };
 
-/// How many CPUs threads can use that may run on `allowed` ones; 0: not known. All that a set tells apart are no
-/// restriction: on larger machines that is how threads look that may run anywhere.
+/// The number of CPUs that threads can use if they may run on `allowed` ones; 0: unavailable. A set of all the CPUs
+/// that it can hold is no restriction: on larger machines threads without one look like that.
 std::size_t usable_cpus(std::size_t allowed, std::size_t online);
-/// Leaves the CPUs with numbers below `end`: in the kernel's own sets the bits above are anything.
+/// Keeps only the CPUs with numbers below `end`: in the kernel's own sets the bits above are undefined.
 void keep_below(CpuSet& cpus, std::size_t end);
 
 /// CPUs that `cpu.max` allows: "QUOTA PERIOD" in µs. Nothing if it says "max" or is no such file.
@@ -55,7 +55,7 @@ std::optional<std::size_t> parse_cpu_list(std::string_view text);
 std::optional<std::uint64_t> parse_throttled(std::string_view cpu_stat);
 
 /// CPUs that the cgroup's quotas and cpuset leave, those of its ancestors included. Where a hierarchy does not have the
-/// path, the nearest ancestor that it has counts: that is where systemd keeps the processes.
+/// path, its nearest existing ancestor counts: systemd keeps the processes there.
 /// @param path of the cgroup below the mounts, "/" the root
 /// @return nothing if there is no limit
 std::optional<double> cgroup_cpu_limit(const CpuHierarchies& hierarchies, std::string_view path);
@@ -87,7 +87,7 @@ class CpuLimits {
   std::optional<double> limit_;
   bool has_quota_ = false;
   std::size_t online_ = 0;
-  std::size_t threads_ = 0;                 ///< CPUs that threads may run on; 0: not known
+  std::size_t threads_ = 0;                 ///< CPUs that threads may run on; 0: unavailable
   std::optional<double> threads_quota_;     ///< and how much of them
   std::optional<std::uint64_t> throttled_;  ///< as the cgroup told last
   std::int64_t next_ns_ = 0;

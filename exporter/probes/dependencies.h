@@ -14,7 +14,8 @@
 
 namespace tacho::probes {
 
-/// What the targets call: a block of slots for each target, one a peer, and the table of which peer has which slot.
+/// The dependencies of the targets: a block of slots for each target, one slot per peer, and the table from peers to
+/// slots.
 class Dependencies {
  public:
   /// @param max_peers of a target that are told apart; slot 0 is all others
@@ -27,11 +28,11 @@ class Dependencies {
   /// Frees the slots of removed targets' peers: an index may be used again, and room is limited.
   void forget_removed();
 
-  /// Those that have a name or were called, by slot. Slots up to `asked`, the highest that was given out: what was not
-  /// asked for need not be touched, and takes no memory here.
-  /// @param names whether their peers' names are told
+  /// The dependencies that have a name or were called, by slot, up to `asked`, the highest slot that was given out:
+  /// reading further slots would take memory here.
+  /// @param names whether to include the peers' names
   [[nodiscard]] std::vector<Dependency> calls(std::uint32_t index, std::uint32_t asked, bool names) const;
-  /// Who has the slot; nullptr if there is none.
+  /// The peer of a slot; nullptr if there is none.
   [[nodiscard]] const peer_address* peer(std::uint32_t index, std::uint32_t slot) const;
   [[nodiscard]] const PeerNames& names() const { return names_; }
 

@@ -11,7 +11,7 @@
 
 namespace tacho::probes {
 
-/// What dependencies are called: addresses, or the names that the configuration gives to networks.
+/// The names of dependencies: addresses, or the names that the configuration gives to networks.
 class PeerNames {
  public:
   PeerNames() = default;

@@ -24,7 +24,7 @@ namespace tacho::probes {
 /// What every probe is loaded with.
 struct Environment {
   const kernel::BpfObject* targets = nullptr;  ///< owner of the look-up maps
-  const kernel::BpfObject* threads = nullptr;  ///< owner of what is known of threads; none: nothing is
+  const kernel::BpfObject* threads = nullptr;  ///< owner of the threads' records; none: unavailable
   kernel::ShardLayout shards;
   std::size_t indices = 0;  ///< of targets
   std::uint32_t max_peers = 0;
@@ -34,24 +34,24 @@ struct Environment {
   bool attach = true;
 };
 
-/// How a target is to be looked at.
+/// How to read a target.
 struct Look {
   std::uint32_t index = 0;  ///< the target's
   std::int64_t now_ns = 0;  ///< CLOCK_MONOTONIC, as the programs use it
   std::string_view cgroup;  ///< the target's now, below the mount; empty: it has none of its own
-  bool in_detail = false;   ///< names of peers in a sample, exemplars in a row: not everybody shows them
+  bool in_detail = false;   ///< with names of peers in a sample, exemplars in a row: not every reader shows them
 };
 
-/// What a probe is, once it is loaded.
+/// The properties of a loaded probe.
 struct ProbeInfo {
   std::string_view name;
   std::span<const metrics::Family> families;
   std::span<const std::string_view> bounded_maps;  ///< whose fill is exported
 };
 
-/// When a probe has something to look after that no event tells.
+/// Occasions for work of a probe that no event triggers.
 enum class Occasion : std::uint8_t {
-  targets_added,  ///< to find what is older than the programs or than a target
+  targets_added,  ///< to find sockets and threads that are older than the programs or a target
   half_minute,    ///< to find what hooks have missed
   second,
 };
@@ -75,11 +75,12 @@ class Probe {
   /// @param now_ns CLOCK_MONOTONIC
   virtual Result<void> look_after(Occasion /*occasion*/, std::int64_t /*now_ns*/) { return {}; }
 
-  /// Adds this probe's part to a sample: once a second of every target, so it reads no more than a sample has.
+  /// Adds this probe's part to a sample. It is called once a second for every target, so it reads only what a sample
+  /// needs.
   virtual void sample(const Look& look, TargetSample& sample) = 0;
   /// All that is exported of a target, in the order of its families.
   virtual void read(const Look& look, const metrics::Gauges& gauges, metrics::Row& row) = 0;
-  /// The slowest requests of the last minutes, the slowest first, as far as this probe knows any.
+  /// The slowest requests of the last minutes, the slowest first; empty if this probe records none.
   virtual std::vector<SlowRequest> slowest(std::uint32_t /*index*/, std::int64_t /*now_ns*/) { return {}; }
 
  protected:

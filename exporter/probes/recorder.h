@@ -16,19 +16,19 @@ namespace tacho::probes {
 class Recorder {
  public:
   /// @param indices of targets
-  /// @param minute_ns of each so long the slowest are kept; an even number
+  /// @param minute_ns the period of which the slowest are retained; an even number
   Recorder(std::size_t indices, std::int64_t minute_ns);
 
-  /// Reads from the object's map `slow_records`; logs if that cannot be. It may not be moved from then on.
+  /// Reads from the object's map `slow_records`; logs a failure. The recorder may not be moved from then on.
   void open(const kernel::BpfObject& object);
   /// Takes what has been written since the last call.
   void take();
-  /// The index is given to another target.
+  /// Drops the requests of the index, which is given to another target.
   void forget(std::uint32_t index);
-  /// From the beginning of a target.
+  /// Sets the first thresholds of a target: every request is recorded.
   static void start(socket_chains& chains);
-  /// Says from which duration on requests of this minute and of the next are written; the programs raise it between two
-  /// calls. Once a second.
+  /// Sets the duration from which on requests of this minute and of the next are recorded. The programs raise it
+  /// between two calls. To be called once a second.
   void set_threshold(std::uint32_t index, std::int64_t now_ns, socket_chains& chains);
 
   [[nodiscard]] std::vector<request_record> slowest(std::uint32_t index, std::int64_t now_ns);

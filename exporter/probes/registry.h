@@ -22,7 +22,7 @@ struct Entry {
   const config::ProbeSwitch& (*settings)(const config::Config&);
   std::vector<kernel::Variant> (*variants)();
   Result<std::unique_ptr<Probe>> (*load)(const config::Config&, const Environment&);
-  /// Whether its object is Environment::threads for others, or it is such another one.
+  /// Whether its object is Environment::threads for other probes, or uses that object.
   enum class Threads : std::uint8_t { unused, kept, read } threads = Threads::unused;
 };
 

@@ -14,38 +14,39 @@ namespace tacho::probes {
 /// Calls to one peer so far.
 struct Dependency {
   std::uint32_t slot = 0;        ///< the peer's, among the target's
-  std::string peer;              ///< its name, where that was asked for
+  std::string peer;              ///< its name, if requested
   metrics::Histogram duration;   ///< last send to first byte back
   std::uint64_t in_line_ns = 0;  ///< of calls by threads that had a request to answer
 };
 
-/// What the probe `socket` knows of a target.
+/// The part of the probe `socket`.
 struct SocketSample {
   metrics::SocketCounters counters;
   metrics::FineHistogram duration;  ///< of requests: arrival to first byte of the reply
   std::uint64_t in_flight = 0;
   std::uint64_t server_connections = 0;  ///< that are open
-  std::optional<Anatomy> anatomy;        ///< where the time of requests went, if that is known of any
+  std::optional<Anatomy> anatomy;        ///< time of requests by part, if available
   std::vector<Dependency> dependencies;  ///< that have a name or were called, by slot
 };
 
-/// What the probe `poll` knows of a target.
+/// The part of the probe `poll`.
 struct PollSample {
   metrics::PollCounters counters;
   std::uint64_t waiters = 0;  ///< threads in polling calls
   std::uint64_t threads = 0;  ///< that poll and are alive
 };
 
-/// What the probe `sched` knows of a target.
+/// The part of the probe `sched`.
 struct SchedSample {
   metrics::ThreadCounters counters;
   std::uint64_t runnable_ns = 0;   ///< thread time spent waiting for a CPU
   std::uint64_t throttled_ns = 0;  ///< time that a quota kept from the target's CPUs, summed over these
 };
 
-/// One target at one time. Everything that is said of targets over time, and of one at a glance, comes from samples:
-/// once a second the sampler takes one of each, people one of those that they look at. A part is there only where its
-/// probe sees something: a missing one is not 0. The page alone reads more, all histograms (Probe::read).
+/// One target at one time. All values over time, and a target's values at a glance, come from samples: the sampler
+/// takes one of each target once a second, a view takes one of each target that it shows. A part is present only where
+/// its probe observes something: a missing one is not 0. Only the page of metrics reads more, all histograms
+/// (Probe::read).
 struct TargetSample {
   std::int64_t time_ns = 0;  ///< CLOCK_MONOTONIC, as the programs use it
   std::optional<SocketSample> socket;

@@ -20,13 +20,13 @@ std::array<std::uint8_t, TACHO_SYSCALLS> call_slots();
 struct SchedTimes {
   std::array<Presence, TACHO_THREAD_STATES> states;
   std::array<Presence, TACHO_OFFCPU_CALLS> calls;
-  std::int64_t now_ns = 0;  ///< when it was so
+  std::int64_t now_ns = 0;  ///< time of the reading
   bool in_step = true;  ///< false: a thread may be counted without its time, and a total is off by the machine's uptime
 };
 
 /// All shards at one time. A thread may leave a state on one CPU and enter the next on another, so a reader that is
-/// interrupted between two shards would see it in both or none for that long; such a read is done again. If there is no
-/// undisturbed time, every shard by itself is in step.
+/// interrupted between two shards would count it in both or in none; such a read is repeated. If no undisturbed time is
+/// found, every shard by itself is consistent.
 /// @param clock CLOCK_MONOTONIC in ns, as the programs use it
 SchedTimes read_times(std::span<const sched_shard* const> shards, std::int64_t (*clock)());
 
@@ -39,8 +39,8 @@ struct SchedTotals {
   std::array<std::uint64_t, TACHO_THREAD_STATES> state_ns{};
   std::array<std::uint64_t, TACHO_OFFCPU_CALLS> offcpu_ns{};
 
-  /// The clock of a program on another CPU may be a little ahead of ours: a counter must not step back for that. And it
-  /// must not leap for a torn read, since it could never come back.
+  /// The clock of a program on another CPU may be a little ahead of ours: a counter must not decrease for that. It must
+  /// not leap for a torn read either, since it could never return.
   void raise(const SchedTimes& times);
 };
 

@@ -14,9 +14,9 @@
 
 namespace tacho::probes {
 
-/// What people call the parts of a request's time, by enum request_part.
+/// Names of the parts of a request's time, by enum request_part.
 extern const std::array<std::string_view, TACHO_PARTS> kPartNames;
-/// What they call who served it, by enum serving_mode; the last one is of requests that nothing is known of.
+/// Names of the modes of serving, by enum serving_mode; the last one is of requests without parts.
 extern const std::array<std::string_view, TACHO_SERVING_MODES + 1> kModeNames;
 
 /// One of the slowest requests of a target.
@@ -26,7 +26,7 @@ struct SlowRequest {
   std::array<std::uint64_t, TACHO_PARTS> parts_ns{};  ///< they add up to the duration
   std::string_view mode;                              ///< of kModeNames
   std::string client;                                 ///< "10.0.0.7:41234"; empty: no TCP
-  std::string thread_name;                            ///< of who answered, as the kernel has it
+  std::string thread_name;                            ///< of the thread that answered, as the kernel has it
   std::uint32_t thread = 0;                           ///< its number in the first PID namespace
   std::uint32_t bytes = 0;                            ///< of the request
   std::uint32_t reply_bytes = 0;                      ///< of the send that began the reply
@@ -36,11 +36,11 @@ struct SlowRequest {
   std::string longest_call_peer;  ///< empty: there was no call
 };
 
-/// @param longest_peer of the longest call; none: not known
+/// @param longest_peer of the longest call; none: unknown
 SlowRequest decode(const request_record& record, const PeerNames& names, const peer_address* longest_peer);
 
-/// As an exemplar of the durations' histogram, the row's first fine one: what the request waited for most, and which
-/// share of its duration that was, labels `part` and `share`.
+/// The request as an exemplar of the durations' histogram, the row's first fine one. Label `part` is the part that took
+/// most of the time, `share` its share of the duration.
 metrics::Exemplar exemplar(const request_record& record);
 
 /// The slowest requests of a target, of each of the last minutes.
@@ -55,7 +55,7 @@ class SlowRequests {
 
   void add(const request_record& record);
 
-  /// From which duration on a request of this minute is among its slowest; 1, while there is room for any.
+  /// The duration from which on a request of this minute is among its slowest; 1 while there is room for any.
   /// @param now_ns CLOCK_MONOTONIC
   [[nodiscard]] std::uint64_t threshold(std::int64_t now_ns) const;
 

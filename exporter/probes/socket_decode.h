@@ -33,7 +33,7 @@ struct SocketSnapshot {
   std::array<std::uint64_t, 2> connections_opened{};  ///< server, client
   std::array<std::uint64_t, 2> connections_closed{};
   std::array<std::uint64_t, 2> node_requests{};  ///< left out of all the others
-  std::optional<Anatomy> anatomy;                ///< of those whose threads are known; set where there are any
+  std::optional<Anatomy> anatomy;                ///< of the requests whose threads are known; set if there are any
 };
 
 /// Adds a shard that programs may be changing.
@@ -41,7 +41,7 @@ void add_shard(SocketSnapshot& snapshot, const socket_shard& shard);
 
 metrics::Moments read_moments(const socket_moments& moments);
 void add_shard(SocketSample& sample, const socket_shard& shard);
-/// Makes a sample of what all shards have added, and of whom the target calls.
+/// Completes a sample to which all shards were added, with the dependencies of the target.
 void complete(SocketSample& sample, std::vector<Dependency> dependencies);
 
 std::span<const metrics::Family> socket_families();
@@ -50,7 +50,7 @@ std::span<const metrics::Family> socket_families();
 std::uint64_t requests(const SocketSnapshot& snapshot);
 /// Turns that are open now.
 std::uint64_t in_flight(const SocketSnapshot& snapshot);
-/// How long requests took to come: those that came at once are counted as 0.
+/// How long requests took to arrive; 0 for those that arrived at once.
 metrics::Histogram receive_times(const SocketSnapshot& snapshot);
 /// @param role TACHO_ROLE_SERVER or TACHO_ROLE_CLIENT
 std::uint64_t active_connections(const SocketSnapshot& snapshot, socket_role role);

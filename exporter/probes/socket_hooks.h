@@ -13,7 +13,7 @@ std::span<const kernel::Hook> socket_hooks(bool preemptible);
 /// The same with state in a hash (TACHO_BASIC): kprobes can use it, and the ends of sockets must be seen.
 std::span<const kernel::Hook> socket_basic_hooks();
 
-/// Receives that the tracepoint of either does not see.
+/// Receives that the tracepoint of neither variant covers.
 std::span<const kernel::Hook> splice_hooks();
 
 }  // namespace tacho::probes

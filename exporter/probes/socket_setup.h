@@ -9,14 +9,14 @@
 
 namespace tacho::probes {
 
-/// Where the records of threads are, as bpf/socket_anatomy.bpf.h has it.
+/// The place of the threads' records, as bpf/socket_anatomy.bpf.h defines it.
 enum class ThreadRecords : std::uint8_t { unknown, in_storage, in_hash };
 
-/// Unknown where nothing asks for them or the probe sched is not there.
+/// Unknown if nothing needs them or the probe sched is not there.
 ThreadRecords find_thread_records(const config::Config& config, const Environment& environment);
 
-/// What the programs of sockets are to know of the machine and of tacho before the kernel sees them. All but `threads`
-/// must outlive what is returned.
+/// The settings of the socket programs about the machine and tacho, made before the kernel loads them. All arguments
+/// but `threads` must outlive the result.
 kernel::BpfObject::Setup socket_setup(const Environment& environment, const PeerNames& names, ThreadRecords threads);
 
 }  // namespace tacho::probes

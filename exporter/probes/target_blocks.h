@@ -24,8 +24,8 @@ class TargetBlocks {
   Result<void> add(std::uint32_t index);
   /// Unmaps the block; the programs lose it with the next flush().
   void remove(std::uint32_t index);
-  /// Hands the additions and removals since the last call to the kernel, all at once, for that takes some 20 ms. May
-  /// run while other threads read blocks. What failed is tried again by the next call.
+  /// Hands the additions and removals since the last call to the kernel, all at once, because that takes some 20 ms.
+  /// May run while other threads read blocks. Failed ones are tried again by the next call.
   Result<void> flush();
 
   [[nodiscard]] std::uint32_t shards() const { return shards_; }
@@ -44,7 +44,7 @@ class TargetBlocks {
   std::map<std::uint32_t, kernel::MappedArray> blocks_;
   std::map<std::uint32_t, UniqueFd> added_;  // by index, not flushed yet
   std::set<std::uint32_t> removed_;          // not flushed yet
-  // In the place of every block that was removed: nothing can be taken out of an array of maps but one by one.
+  // Replaces every removed block: entries of an array of maps can only be removed one by one.
   UniqueFd nobody_;
 };
 

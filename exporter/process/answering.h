@@ -12,8 +12,8 @@
 
 namespace tacho::process {
 
-/// Threads that answer the web process, one a lane. Each web process has lanes of its own: what one before it asked, or
-/// did not take, ends with it.
+/// Threads that answer the web process, one per lane. Each web process has lanes of its own: unanswered questions and
+/// unread answers of the previous one end with it.
 class Answering {
  public:
   Answering() = default;
@@ -22,7 +22,7 @@ class Answering {
   ~Answering();
 
   void start(boundary::AnswerFunction answer);
-  /// Leaves the lanes there are. @return the other ends of new ones, pages on the first
+  /// Leaves the current lanes. @return the other ends of new ones, pages on the first
   Result<std::vector<UniqueFd>> next();
 
  private:

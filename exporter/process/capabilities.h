@@ -23,11 +23,11 @@ constexpr CapabilitySet capability_bit(unsigned number) {
 std::string capability_name(unsigned number);
 std::vector<std::string> capability_names(CapabilitySet set);
 
-/// Gives up all others for good, in every set that the kernel allows to be changed, and what execve(2) could bring back
-/// (no_new_privs). Of the calling thread and those that it starts from here on.
+/// Gives up all other capabilities for good, in every set that the kernel lets a process change, and those that
+/// execve(2) could restore (no_new_privs). This applies to the calling thread and those that it starts from here on.
 Result<void> keep_capabilities(CapabilitySet kept);
 
-/// What a process of this program may do, as the kernel says it.
+/// The rights of a process of this program, as the kernel reports them.
 struct Rights {
   std::string process;  ///< "collector", "web"
   int pid = 0;
@@ -36,14 +36,14 @@ struct Rights {
   std::uint64_t memory_bytes = 0;  ///< resident, without files
   bool no_new_privileges = false;
   bool filtered = false;           ///< by seccomp
-  std::vector<std::string> lacks;  ///< what it should have given up and could not, with the reason
+  std::vector<std::string> lacks;  ///< rights that it should have given up and could not, with the reason
 };
 
 /// Of /proc/PID/status and its threads; an error if the process is gone.
 Result<Rights> rights_of(std::string process, int pid);
 
-/// The same for each scrape, for which reading some twenty threads would take a third of its time: they are looked at
-/// again after ten seconds, or in another process. Thread-safe.
+/// The same for each scrape. Reading some twenty threads would take a third of a scrape's time, so the rights are read
+/// again only after ten seconds, or for another process. Thread-safe.
 class RightsReader {
  public:
   using Clock = std::chrono::steady_clock;

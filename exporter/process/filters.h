@@ -6,7 +6,7 @@
 
 namespace tacho::process {
 
-/// What a process of this program may ask of the kernel; everything else fails with EPERM.
+/// The system calls that a process of this program may make; all others fail with EPERM.
 enum class Filter : std::uint8_t {
   collector,          ///< files, BPF maps and iterators; no program is loaded or started, no socket made
   telling_collector,  ///< the same, and a datagram socket for the service manager
@@ -14,7 +14,7 @@ enum class Filter : std::uint8_t {
   web,                ///< serves on the sockets that it was given; no file, no socket, no process
 };
 
-/// Lasts for ever, for all threads of this process and its children. Needs no_new_privs.
+/// Cannot be removed; applies to all threads of this process and its children. Needs no_new_privs.
 Result<void> install(Filter filter);
 
 }  // namespace tacho::process

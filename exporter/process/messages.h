@@ -48,7 +48,7 @@ struct ReceivedMessage {
 
 /// @param flags as of boundary::send_message()
 bool send(int lane, const Message& message, int descriptor = -1, int flags = 0);
-/// Waits. What is no message is `none`, as the end is.
+/// Waits. Invalid bytes are `none`, as the end is.
 ReceivedMessage receive(int lane);
 
 }  // namespace tacho::process

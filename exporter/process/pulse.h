@@ -5,20 +5,20 @@
 
 namespace tacho::process {
 
-/// Whether somebody gives signs of life. It takes as many looks as seconds: where the whole machine, or the program,
-/// was stopped for a while, there were none in between, and nobody was silent.
+/// Detects that another process gives no signs of life. Silence is counted in calls, one a second: while the whole
+/// machine, or this program, was stopped there were no calls, so that time does not count.
 class Pulse {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr int kPatience = 15;  ///< seconds
 
-  /// From now on somebody else's.
+  /// Starts anew, for another process.
   void reset(Clock::time_point now) {
     looks_ = 0;
     looked_ = now;
   }
   /// @param signs so far
-  /// @return whether there was none for long
+  /// @return whether there was none for kPatience seconds
   bool is_silent(std::uint64_t signs, Clock::time_point now) {
     if (signs != signs_) {
       signs_ = signs;

@@ -14,8 +14,8 @@
 
 namespace tacho::process {
 
-/// What the two processes tell each other without waiting, in a page of memory that both have. Nothing in it is more
-/// than a number or a text to be shown: each believes the other only as far as that goes.
+/// State that the two processes share without waiting, in a page of memory. It holds only numbers and a text to be
+/// shown: neither process trusts the other further than that.
 class SharedState {
  public:
   using Clock = std::chrono::steady_clock;  // the same in all processes
@@ -25,13 +25,13 @@ class SharedState {
 
   // The collector's:
 
-  /// It lives; `stuck` is what hangs in it.
+  /// The collector lives; `stuck` is the task that is stuck in it.
   void beat(const std::optional<Liveness::Stuck>& stuck, Clock::time_point now = Clock::now());
   void set_blindness(std::string_view text) { put(blindness_, text); }
 
   // The web process's:
 
-  /// What hangs on the other side: what it said itself, or that it has not been heard of for long.
+  /// The task that is stuck on the other side: as it reported itself, or because it gave no sign of life for long.
   [[nodiscard]] std::optional<Liveness::Stuck> stuck(Clock::time_point now = Clock::now()) const;
   [[nodiscard]] std::string blindness() const { return get(blindness_); }
   web::GateCounters counters;

@@ -10,15 +10,15 @@
 
 namespace tacho::process {
 
-/// A process that can do nothing but fork web processes: it was forked before there was anything to hide from them, and
-/// gave up what it could. The collector, which has threads, memory of the kernel and fewer rights by then, never forks.
+/// A process that can only fork web processes. It was forked before there was anything to hide from them, and gave up
+/// all that it could. The collector never forks: by then it has threads, memory of the kernel and fewer rights.
 struct Starter {
   UniqueFd control;
   int pid = 0;
 };
 
-/// Forks one, of a program that has one thread. What it does not need of `side` is closed in it: `others` of the
-/// caller.
+/// Forks a starter; the program must have only one thread. The starter closes `others`, descriptors of the caller that
+/// it does not need.
 Result<Starter> fork_starter(WebSide& side, const std::vector<int>& others);
 
 }  // namespace tacho::process

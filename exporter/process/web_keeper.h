@@ -27,8 +27,8 @@
 
 namespace tacho::process {
 
-/// The web process, as the collector sees it: forked off before there is anything to hide from it, given sockets and
-/// the web configuration, answered, started anew when it dies, ended with this.
+/// The web process, as the collector manages it. It is forked before there is anything to hide from it, given sockets
+/// and the web configuration, answered, started anew when it dies, and ended with this object.
 class WebKeeper {
  public:
   struct Options {
@@ -39,8 +39,8 @@ class WebKeeper {
     std::function<std::vector<web::Route>()> more_routes;  ///< for tests of what the web process can do
   };
 
-  /// Listens, checks the web configuration, forks: only while this program has one thread, and before it has anything
-  /// that the web process must not have. Errors name the place and the remedy.
+  /// Listens, checks the web configuration, forks. To be called while this program has only one thread, and before it
+  /// has anything that the web process must not have. Errors name the place and the remedy.
   static Result<std::unique_ptr<WebKeeper>> prepare(Options options);
   WebKeeper(const WebKeeper&) = delete;
   WebKeeper& operator=(const WebKeeper&) = delete;
@@ -48,17 +48,17 @@ class WebKeeper {
   ~WebKeeper();
 
   [[nodiscard]] SharedState& shared() { return *shared_; }
-  /// Starts the threads that answer, and waits until the web process serves. What comes before waits in line.
-  /// @param lost called, on one of these threads, when there can be no web process any more
+  /// Starts the threads that answer, and waits until the web process serves. Earlier connections wait in line.
+  /// @param lost called, on one of these threads, when no web process can be started any more
   Result<void> serve(boundary::AnswerFunction answer, std::function<void()> lost);
 
-  /// What is listened on, in the order of the options, with the ports the kernel chose.
+  /// The addresses that are listened on, in the order of the options, with the ports the kernel chose.
   [[nodiscard]] std::vector<std::string> addresses() const;
   /// Whether clients must speak HTTPS.
   [[nodiscard]] bool tls() const { return source_ && source_->tls(); }
   /// Web processes so far.
   [[nodiscard]] std::uint64_t starts() const { return starts_; }
-  /// Of the web process that serves now; nothing while there is none.
+  /// The rights of the web process that serves now; nothing while there is none.
   [[nodiscard]] std::optional<Rights> web_rights() const;
 
  private:

@@ -10,7 +10,7 @@
 
 namespace tacho::process {
 
-/// What every web process has from its beginning; made before the first fork.
+/// Given to every web process from its beginning; made before the first fork.
 struct WebSide {
   std::string telemetry_path;
   bool lifecycle = false;
@@ -20,8 +20,8 @@ struct WebSide {
   std::function<std::vector<web::Route>()> more_routes;
 };
 
-/// The process that serves the network: waits for what it is to serve with, serves until the other end of `control` is
-/// closed, ends. @return exit code
+/// The process that serves the network: waits for its sockets and configuration, serves until the other end of
+/// `control` is closed, ends. @return exit code
 int run_web(WebSide side, UniqueFd control);
 
 }  // namespace tacho::process

@@ -7,7 +7,7 @@
 
 namespace tacho::scrape {
 
-/// Why a series of a target may not mean what it says, in the order of the table.
+/// Why a series of a target may be wrong, in the order of the table.
 enum class Condition : std::uint8_t {
   multiplexed,
   busy_polling,
@@ -20,11 +20,11 @@ enum class Condition : std::uint8_t {
 };
 inline constexpr std::size_t kConditions = 8;
 
-/// A condition judges the families that it names, and no other. HELP, METRICS.md, dashboards, alerts and the rules for
-/// autoscalers are made from the table.
+/// A condition is about the families that it names, and no other. HELP, METRICS.md, dashboards, alerts and the rules
+/// for autoscalers are generated from the table.
 struct ConditionEntry {
   std::string_view name;
-  std::string_view meaning;                       ///< ends no sentence: more may follow
+  std::string_view meaning;                       ///< without a full stop: more text may follow
   std::span<const std::string_view> invalidates;  ///< names of families, sorted
 };
 
@@ -34,7 +34,7 @@ inline const ConditionEntry& entry(Condition condition) {
   return condition_table()[static_cast<std::size_t>(condition)];
 }
 
-/// The condition with that name judges the family; false if there is none of that name.
+/// Whether the condition with that name is about the family; false if there is none of that name.
 bool invalidates(std::string_view condition, std::string_view family);
 
 /// The table as JSON, for the generators of dashboards, alerts and rules: grafana/conditions.json.

@@ -12,19 +12,19 @@
 
 namespace tacho::scrape {
 
-/// Family `tacho_target_condition`: why a series may not mean what it says.
+/// Family `tacho_target_condition`: why a series may be wrong.
 std::span<const metrics::Family> condition_families();
 
 std::string_view condition_name(Condition condition);
 
-/// By Condition: whether it holds; nothing where that could not be seen.
+/// By Condition: whether it holds; nothing where it cannot be judged.
 using Conditions = std::array<std::optional<bool>, kConditions>;
 
 /// Names of the conditions that hold.
 std::vector<std::string_view> holding(const Conditions& conditions);
 
-/// What holds between two samples of a target.
-/// @param few_samples as the gauges of that time say
+/// The conditions that hold between two samples of a target.
+/// @param few_samples from the gauges of that time
 Conditions conditions(const metrics::WindowSample& older, const metrics::WindowSample& newer, bool few_samples);
 
 }  // namespace tacho::scrape

@@ -13,11 +13,11 @@ inline double seconds_since(std::int64_t start_ns) {
   return static_cast<double>(kernel_now_ns() - start_ns) * 1e-9;
 }
 
-/// What the kernel's clock shows in Unix time. Both clocks run alike, so a moment keeps its Unix time from one scrape
-/// to the next, until somebody sets the clock or the machine has slept.
+/// Converts the kernel's clock to Unix time. Both clocks run alike, so a moment keeps its Unix time from one scrape to
+/// the next, until the clock is set or the machine has slept.
 class WallClock {
  public:
-  /// Sees whether the time was set.
+  /// Detects whether the time was set.
   void update() {
     constexpr std::int64_t kStepNs = 50'000'000;  // more than two readings differ by on a machine that is not stuck
     const std::int64_t before = kernel_now_ns();

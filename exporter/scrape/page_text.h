@@ -7,7 +7,7 @@
 
 namespace tacho::scrape {
 
-/// A page as it grows: into a string, or piece by piece into memory that is passed on, so that it is held only once.
+/// A growing page: in a string, or passed on piece by piece into memory, so that it is held only once.
 class PageText {
  public:
   PageText() = default;

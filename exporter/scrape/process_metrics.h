@@ -10,14 +10,14 @@ namespace tacho::scrape {
 /// When this process started; within a clock tick. The Unix epoch where /proc does not tell.
 std::chrono::system_clock::time_point process_start();
 
-/// What the process that serves the network takes.
+/// The resources that the process which serves the network uses.
 struct ServingCost {
   double cpu_seconds = 0;
   double memory_bytes = 0;  ///< of its own
 };
 
-/// The usual `process_*` families of this process, as Prometheus' client libraries name them; CPU and resident memory
-/// with those of the other one.
+/// The usual `process_*` families of this process, as Prometheus' client libraries name them. CPU and resident memory
+/// include those of the other process.
 std::vector<prometheus::MetricFamily> process_metrics(const ServingCost& other = {});
 
 }  // namespace tacho::scrape

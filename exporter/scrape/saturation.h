@@ -21,17 +21,18 @@ struct Saturation {
 /// (Kleinrock, Queueing Systems I, 3.2). 0 … 1, about √waiting for few, 1 − 1/waiting for many.
 double utilisation_of_queue(double waiting);
 
-/// How far a target is from saturation, over the samples of a window: the larger one of
+/// Saturation of a target, over the samples of a window: the larger one of
 ///   - ρ of an M/M/1 queue as long as the target's: the mean number of requests that have arrived and are not read yet,
 ///     Lq = Δ Σ queue time / T (Little's law), whatever makes them wait;
 ///   - the share of its CPUs that it runs on, Δ running time / (T · cores), which also sees work without requests.
-/// Nothing is calibrated. Why this one, how well it tells saturation, and when it lies: tests/validation/README.md.
+/// It needs no calibration. Why this one, how well it detects saturation, and when it is wrong:
+/// tests/validation/README.md.
 ///
 /// The standard error is that of a mean over the seconds of the window (batch means; Law, Simulation Modeling and
-/// Analysis, 9.5.3), carried over to ρ by its derivative. To what the seconds show comes one more that is spread
-/// evenly over 0 … 1: a single second tells little (0.29), ten that are alike tell much (0.03).
+/// Analysis, 9.5.3), carried over to ρ by its derivative. One more second, spread evenly over 0 … 1, is added to the
+/// observed ones, so that the error is 0.29 after a single second and 0.03 after ten equal ones.
 ///
-/// Nothing before the second sample, and if neither part could be seen.
+/// Nothing before the second sample, and if neither part is available.
 std::optional<Saturation> saturation(std::span<const metrics::WindowSample> samples);
 
 }  // namespace tacho::scrape

@@ -32,12 +32,12 @@
 
 namespace tacho::scrape {
 
-/// Samples the kernel's accumulators and turns them into expositions. Owns the probes and what user space keeps about
-/// each target; follows the table of targets as its observer. The mutex guards the table and everything here.
+/// Samples the kernel's accumulators and turns them into expositions. Owns the probes and the state that user space
+/// keeps of each target; follows the table of targets as its observer. The mutex guards the table and everything here.
 class Scraper final : public targets::TargetObserver {
  public:
   /// @param failed names of probes that are enabled and could not be loaded
-  /// @param objects how the BPF objects do, that of the targets first
+  /// @param objects state of the BPF objects, that of the targets first
   Scraper(const config::Config& config, std::vector<std::unique_ptr<probes::Probe>> probes,
           std::vector<std::string> failed, std::vector<kernel::HealthSource> objects, targets::TargetTable& table,
           std::mutex& mutex);
@@ -46,35 +46,36 @@ class Scraper final : public targets::TargetObserver {
   Result<void> target_added(const targets::Target& target) override;
   void target_removed(const targets::Target& target) override;
   [[nodiscard]] bool has_answered(const targets::Target& target) const override;
-  /// Without it: waits for the kernel.
+  /// Without the mutex: waits for the kernel.
   Result<void> targets_changed() override;
-  /// Hides targets that ended and that every reader has seen since, frees those that ended long ago; takes the mutex.
-  /// @return whether any was freed
+  /// Retires targets that ended and whose last values every reader has, and evicts those that ended long ago; takes the
+  /// mutex.
+  /// @return whether any was evicted
   bool release_forgotten(targets::Time now);
   /// Makes blocks for the next few targets, so that they are counted as soon as they are known; takes the mutex.
   void prepare();
-  /// Somebody reads an exposition; waits for nobody. @param reader what tells it from others
+  /// Notes that a reader scrapes; never waits. @param reader distinguishes it from others
   void read_by(std::string_view reader);
 
-  /// Has the probes look after what no event tells.
+  /// Runs the probes' work for which there is no event.
   void look_after(probes::Occasion occasion);
   /// Samples the counters behind the windowed gauges; once a second, takes the mutex.
   void sample();
-  /// One exposition; takes the mutex, changes nothing. One probe that fails leaves out its own families only.
+  /// One exposition; takes the mutex, changes nothing. A probe that fails leaves out only its own families.
   void write_page(PageText& page, metrics::Format format);
   /// The same in one text.
   std::string scrape(metrics::Format format);
-  /// Other windows and buckets from now on, counters stay; takes the mutex.
+  /// Applies other windows and buckets, counters stay; takes the mutex.
   void reconfigure(const config::Config& config);
-  /// Where the web server's counters are from, while there is one; takes the mutex.
+  /// Sets the source of the web server's counters, while there is one; takes the mutex.
   void observe_web(std::function<WebCounters()> counters);
-  /// Where it is known what tacho's processes may do; takes the mutex.
+  /// Sets the source of the rights of tacho's processes; takes the mutex.
   void observe_processes(std::function<std::vector<process::Rights>()> rights);
-  /// The same, now.
+  /// The rights of tacho's processes, now.
   [[nodiscard]] std::vector<process::Rights> processes();
-  /// What the last reload came to; takes the mutex.
+  /// Sets the result of the last reload; takes the mutex.
   void set_reload_state(const ReloadState& state);
-  /// What a function of scrape/views.h makes of the state and of what is given besides; takes the mutex.
+  /// The result of a function of scrape/views.h for the state and the given arguments; takes the mutex.
   template <class Make, class... Given>
   [[nodiscard]] auto view(Make make, Given&&... given) const {
     const std::lock_guard lock(mutex_);
@@ -84,29 +85,29 @@ class Scraper final : public targets::TargetObserver {
   [[nodiscard]] ReloadState reload_state();
 
  private:
-  /// Whether there is something to judge: of a target that has ended only the counters' last values matter.
+  /// Whether the target is judged: of one that has ended only the counters' last values matter.
   static bool is_judged(const std::unique_ptr<TargetState>& target) {
     return target && target->target->state == targets::Target::State::live;
   }
 
   void build_series(TargetState& runtime) const;
-  /// Brings what is known of a target over time up to date.
+  /// Updates what is kept of a target over time.
   void keep(TargetState& runtime, const probes::TargetSample& sample) const;
   using Rows = std::vector<std::pair<const TargetState*, metrics::Row>>;
   /// @param series of the targets, which belong to these families
   void write_families(PageText& page, std::span<const metrics::Family> families, std::size_t series, const Rows& rows,
                       metrics::Format format) const;
   void write_probe(PageText& page, std::size_t number, metrics::Format format, CollectorResult& result);
-  /// Families that are made of what the sampler has left behind.
+  /// Families that are computed from what the sampler has stored.
   struct Judgement {
     std::span<const metrics::Family> (*families)();
-    std::optional<metrics::Row> (*row)(const TargetState& runtime);  ///< nothing: nothing can be said
+    std::optional<metrics::Row> (*row)(const TargetState& runtime);  ///< nothing: unavailable
   };
   static const std::array<Judgement, 3> kJudgements;
   void write_judgement(PageText& page, std::size_t number, metrics::Format format);
   void write_self(std::string& out, metrics::Format format);
   Result<void> add_to_probes(std::uint32_t index);
-  /// Looks how the objects do. @param with_maps and how full their maps are
+  /// Reads the state of the objects. @param with_maps and the fill of their maps
   void look_at_objects(bool with_maps);
   [[nodiscard]] metrics::Losses total_losses() const;
   [[nodiscard]] std::string window_text() const;
@@ -127,7 +128,7 @@ class Scraper final : public targets::TargetObserver {
   std::set<std::uint32_t> prepared_;  // vacant indices that have blocks
   boundary::Readers readers_;
   std::vector<CollectorResult> results_;
-  std::set<std::string_view> maintenance_;  // probes that could not be looked after, and have been told
+  std::set<std::string_view> maintenance_;  // probes whose work failed, and was reported
   ReloadState reload_;
   std::function<WebCounters()> web_;
   std::function<std::vector<process::Rights>()> rights_;

@@ -16,13 +16,13 @@
 
 namespace tacho::scrape {
 
-/// A BPF object as of the last look at it.
+/// A BPF object at its last reading.
 struct ObservedObject {
   kernel::ObjectHealth health;
-  std::uint64_t skipped = 0;  ///< events that the kernel kept from its programs
+  std::uint64_t skipped = 0;  ///< events for which the kernel skipped its programs
 };
 
-/// How reading one collector went.
+/// The result of reading one collector.
 struct CollectorResult {
   std::string_view collector;
   double seconds = 0;
@@ -64,7 +64,7 @@ std::vector<prometheus::MetricFamily> rights_metrics(std::span<const process::Ri
 /// Events lost by an object so far, by reason; empty if they cannot be read.
 std::vector<std::pair<std::string_view, std::uint64_t>> losses(const kernel::ObjectHealth& object);
 
-/// Events that an object could not count so far, whatever the reason; a peer that is counted under `other` is none.
+/// Events that an object could not count so far, whatever the reason; a peer that is counted under `other` is not one.
 std::uint64_t lost_events(const kernel::ObjectHealth& object);
 
 }  // namespace tacho::scrape

@@ -27,7 +27,7 @@ struct TargetState {
   std::string id;
   metrics::History history;
   metrics::Window window;
-  std::unique_ptr<WaitHistory> waits;         // from the first request on of which it is known what it waits for
+  std::unique_ptr<WaitHistory> waits;         // from the first request on whose parts are available
   std::uint64_t requests = 0;                 // as of the last sample
   std::optional<request_part> bottleneck;     // the same
   std::uint32_t bottlenecks = 0;              // parts that were one, by bit
@@ -39,7 +39,7 @@ struct TargetState {
   [[nodiscard]] probes::Look look(bool in_detail) const {
     return {target->ref.index, kernel_now_ns(), target->wanted.identity.path, in_detail};
   }
-  /// What holds over the window.
+  /// The conditions that hold over the window.
   [[nodiscard]] Conditions conditions() const {
     const auto samples = window.samples();
     return samples.empty() ? Conditions{}
@@ -47,12 +47,12 @@ struct TargetState {
   }
 };
 
-/// Whether there is a target that shows: one that rests is only kept up to date, a new one waits for the kernel.
+/// Whether there is a target that is reported: a retired one is only kept up to date, a new one waits for the kernel.
 inline bool shows(const std::unique_ptr<TargetState>& target) {
   return target && target->target->counts && target->target->state != targets::Target::State::resting;
 }
 
-/// What the sampler has left behind, and whom it asks: all that is exported of targets, or shown to people.
+/// The results of the sampler, and its sources: everything that is exported of targets, or shown to people.
 struct State {
   std::vector<std::unique_ptr<probes::Probe>> probes;
   std::vector<std::string> failed;                    // probes that could not be loaded

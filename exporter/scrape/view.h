@@ -28,7 +28,7 @@ struct TargetSummary {
   double request_rate = 0;                   ///< per second
   double observed_rps = 0;                   ///< sends per second
   double poll_mean = 0;                      ///< seconds
-  double saturation = 0;                     ///< 0 … 1, over the window; NaN: nothing can be said
+  double saturation = 0;                     ///< 0 … 1, over the window; NaN: unavailable
   probes::SocketSample sockets;              ///< nothing where the probe is off
   probes::PollSample polls;                  ///< the same
   std::vector<std::string_view> conditions;  ///< that hold
@@ -47,7 +47,7 @@ struct TableRow {
   metrics::Reading last;    ///< of the last second
 };
 
-/// Where a view stands in time.
+/// The time of a view.
 struct ViewTime {
   std::string instance;    ///< of this process: ticks of another one mean nothing to it
   std::uint64_t tick = 0;  ///< seconds since the first sample, and 1
@@ -73,7 +73,7 @@ struct HistoryView {
   std::vector<TargetHistory> targets;  ///< of those asked for, that exist
 };
 
-/// Everything about one target, and what is known about how it was counted.
+/// Everything about one target, and how reliably it was counted.
 struct DetailView {
   struct Loss {
     std::string_view probe;
@@ -90,7 +90,7 @@ struct DetailView {
   metrics::FineHistogram recent_durations;   ///< of the last ten seconds
   std::array<double, 2> variance{};          ///< of intervals over the window, s², by metrics::Direction
   std::array<double, 2> cv2{};               ///< variance / mean²
-  std::string why;                           ///< what its requests wait for, in a sentence; empty: not known
+  std::string why;                           ///< what its requests wait for, in a sentence; empty: unavailable
   std::vector<metrics::Reading> points;      ///< one a second, the latest is the time's
   std::vector<metrics::HeatColumn> columns;  ///< one every five seconds, the latest is under way
   std::vector<Hook> hooks;
@@ -124,13 +124,13 @@ struct WhyView {
   };
 
   ViewTime time;
-  std::vector<Target> targets;  ///< of those asked for, of whose requests it is known
+  std::vector<Target> targets;  ///< of those asked for, with the parts of their requests available
 };
 
 /// 16 hexadecimal digits that depend on the labels only (FNV-1a).
 std::string target_id(const targets::Labels& labels);
 
-/// Whether every word of the filter is somewhere in what is known of the target, whatever the case of ASCII letters.
+/// Whether every word of the filter occurs in the target's names, labels or cgroup, whatever the case of ASCII letters.
 bool matches(const targets::DesiredTarget& target, std::string_view filter);
 
 }  // namespace tacho::scrape

@@ -10,9 +10,9 @@
 #include "scrape/state.h"
 #include "scrape/view.h"
 
-// What people look at: the table of targets, their last minutes, one target. A view costs what it shows: a table of a
-// thousand targets is sorted by numbers that the sampler left behind, and only of the rows that are asked for a sample
-// is taken. Scraper::view() calls them under its mutex.
+// Views for people: the table of targets, their last minutes, one target. A view costs only what it shows: a table of a
+// thousand targets is sorted by stored numbers, and samples are taken only for the rows that are requested.
+// Scraper::view() calls them under its mutex.
 
 namespace tacho::scrape {
 

@@ -10,7 +10,7 @@
 
 #include "probes/sample.h"
 
-// What the requests of a target waited for: now, and before.
+// The parts of the time of a target's requests: now, and before.
 
 namespace tacho::scrape {
 
@@ -22,21 +22,21 @@ struct CallSums {
   std::uint64_t in_line_ns = 0;  ///< of calls by threads that had a request to answer
 };
 
-/// The counters behind it, cumulative, at one time.
+/// The underlying counters, cumulative, at one time.
 struct WaitSums {
   std::int64_t time_ns = 0;  ///< of any monotonic clock
   std::uint64_t requests = 0;
   probes::Anatomy::Parts all;      ///< of requests whose mode is known
   probes::Anatomy::Parts slow;     ///< of these, the slow ones
-  std::uint64_t slow_ns = 0;       ///< above which duration one is slow, now; 0: not known
+  std::uint64_t slow_ns = 0;       ///< a longer request is slow, now; 0: unavailable
   std::uint64_t running_ns = 0;    ///< time of the target's threads on CPUs
   std::uint64_t runnable_ns = 0;   ///< … waiting for one
   std::uint64_t throttled_ns = 0;  ///< … that a quota kept from their CPUs, summed over these
-  double cores = 0;                ///< CPUs that the target may use; not cumulative; 0: not known
+  double cores = 0;                ///< CPUs that the target may use; not cumulative; 0: unavailable
   std::vector<CallSums> calls;     ///< by slot, rising
 };
 
-/// The sums that a sample has of requests; nothing where it is not known what they wait for.
+/// The sums of a sample; nothing if the parts of its requests are unavailable.
 std::optional<WaitSums> wait_sums(const probes::TargetSample& sample);
 
 /// Mean seconds by part, and of how many requests.
@@ -64,7 +64,7 @@ struct Waits {
   double running = 0;    ///< threads on CPUs, on average
   double runnable = 0;   ///< threads that waited for one, on average
   double throttled = 0;  ///< CPUs that a quota took from the target's threads, on average
-  double cores = 0;      ///< CPUs that the target might use; 0: not known
+  double cores = 0;      ///< CPUs that the target might use; 0: unavailable
   std::vector<Calls> calls;
 
   [[nodiscard]] double rate() const { return seconds > 0 ? requests / seconds : 0; }
@@ -92,7 +92,7 @@ class WaitHistory {
     double threshold = 0;  ///< in seconds, if it was the same throughout; else 0
   };
 
-  /// No period is much longer than it says: while tacho was stopped nothing is known.
+  /// No period is much longer than its name: there is no data of the time in which tacho was stopped.
   struct Periods {
     Waits now;                          ///< the window and up to half of it more, or the last minute
     Slow slow;                          ///< now
@@ -103,7 +103,7 @@ class WaitHistory {
   /// @param window of the gauges
   explicit WaitHistory(std::chrono::nanoseconds window) { set_window(window); }
 
-  /// Another window from now on; what is known stays.
+  /// Applies another window; the samples stay.
   void set_window(std::chrono::nanoseconds window);
   void push(WaitSums sums);
 
@@ -111,7 +111,7 @@ class WaitHistory {
   [[nodiscard]] std::optional<Periods> periods() const;
   /// The same of slow requests alone; without any, none is told.
   [[nodiscard]] Slow slow() const;
-  /// So many are kept.
+  /// The number of samples that are retained.
   [[nodiscard]] std::size_t samples() const;
 
  private:
