@@ -13,13 +13,13 @@ namespace tacho::config {
 
 using Duration = std::chrono::nanoseconds;
 
-/// Where in the file something stands; lines and columns count from 1, 0 is unknown.
+/// A place in the file; lines and columns count from 1, 0 is unknown.
 struct Location {
   int line = 0;
   int column = 0;
 };
 
-/// Globs on what the kubelet or the container engine calls a container; an unset one matches everything.
+/// Globs on the names that the kubelet or the container engine gives to a container; an unset one matches everything.
 struct ContainerSelector {
   std::optional<std::string> name;
   std::optional<std::string> namespace_;
@@ -32,13 +32,13 @@ struct ProcessSelector {
   std::optional<std::uint16_t> port;
 };
 
-/// Which connections are counted by the frames of HTTP/2: those that begin with its preface (RFC 9113, 3.4), none, or
-/// also those older than tacho that look like it.
+/// The connections that are counted by the frames of HTTP/2: those that begin with its preface (RFC 9113, 3.4), none,
+/// or also those older than tacho that look like it.
 enum class Http2 : std::uint8_t { automatic, off, on };
 
 enum class SelfScope : std::uint8_t { pod, cgroup };
 
-/// Whose requests a target leaves out and only counts.
+/// The clients whose requests a target leaves out; it only counts how many they are.
 enum class Clients : std::uint8_t { none, node };
 
 /// One entry of `targets:`; exactly one selector is set.
@@ -65,7 +65,7 @@ struct Discovery {
   Clients exclude_clients = Clients::none;  ///< of all that is discovered
 };
 
-/// What the peers of some networks are called in the label `peer`: "NAME:PORT" instead of "ADDRESS:PORT".
+/// The name of the peers in some networks, in the label `peer`: "NAME:PORT" instead of "ADDRESS:PORT".
 struct PeerName {
   std::string name;
   std::vector<std::string> networks;  ///< as parse_network() takes them
@@ -73,7 +73,7 @@ struct PeerName {
   bool operator==(const PeerName&) const = default;
 };
 
-/// What becomes of the labels that say what a container is called.
+/// Changes to the labels that name a container.
 struct ContainerLabels {
   struct Rename {
     std::string namespace_ = "namespace";
@@ -84,7 +84,7 @@ struct ContainerLabels {
   enum class Label : std::uint8_t { namespace_, pod, container, cgroup };
 
   Rename rename;
-  std::vector<Label> drop;  ///< targets that are alike without them are one
+  std::vector<Label> drop;  ///< targets that are equal without them are merged
 };
 
 /// Which family of kernel hooks a probe uses; automatic takes the first that loads and attaches.
@@ -97,7 +97,7 @@ struct ProbeSwitch {
   bool operator==(const ProbeSwitch&) const = default;
 };
 
-/// What the time of requests went to; told by the probes `socket` and `sched` together.
+/// The time of requests by part; measured by the probes `socket` and `sched` together.
 struct AnatomySwitch {
   bool enabled = false;
   Duration slow{0};  ///< requests that take longer are slow; 0: longer than the target's own p99
@@ -119,11 +119,11 @@ struct NamedProbe {
   ProbeSwitch Probes::* settings;
 };
 
-/// All of them: who goes over the probes goes over these. unit_probes compares them with the registry.
+/// All of them, for all code that iterates over the probes. unit_probes compares them with the registry.
 inline constexpr std::array<NamedProbe, 3> kProbes{
     {{"socket", &Probes::socket}, {"poll", &Probes::poll}, {"sched", &Probes::sched}}};
 
-/// What protobuf carries of a histogram; the text formats have no other form than the classic one.
+/// The forms of a histogram in protobuf; the text formats have only the classic one.
 enum class HistogramForm : std::uint8_t { classic, native, both };
 
 struct Histograms {

@@ -9,10 +9,10 @@
 
 namespace tacho::config {
 
-/// A file with an error is refused, one with a warning is taken.
+/// A file with an error is refused, one with a warning is used.
 enum class Severity : std::uint8_t { error, warning };
 
-/// One thing wrong with a file: where, what, and what to do about it (may be empty).
+/// One error in a file: where, what, and the remedy (may be empty).
 struct Diagnostic {
   Severity severity = Severity::error;
   Location where;
@@ -26,8 +26,8 @@ std::string format(const Diagnostic& diagnostic, std::string_view file_name);
 /// Text of the file for use in a message: 'text', on one line, cut where it is long.
 std::string quote(std::string_view text);
 
-/// Collects what is wrong with one file. Beyond a hundred errors (or warnings) they are only counted: a binary file
-/// given by mistake must not flood the terminal.
+/// Collects the errors of one file. Beyond a hundred errors (or warnings) they are only counted: a binary file given by
+/// mistake must not flood the terminal.
 class Problems {
  public:
   void error(Location where, std::string message, std::string hint = {});

@@ -13,9 +13,9 @@ namespace tacho::config {
 /// here.
 const Type<Config>& config_type();
 
-/// Puts back in `fresh`, which was read while the program runs with `running`, all that takes effect at a start only:
-/// so it is what the program runs with once the rest is applied. @return the dotted names of the keys that were put
-/// back
+/// Restores in `fresh`, which was read while the program runs with `running`, every value that takes effect at a start
+/// only. Afterwards `fresh` is what the program runs with, once the rest is applied. @return the dotted names of the
+/// restored keys
 std::vector<std::string> hold_back(const Config& running, Config& fresh);
 
 }  // namespace tacho::config

@@ -26,14 +26,14 @@ struct Node {
   [[nodiscard]] const Node* find(std::string_view name) const;
 };
 
-/// What a scalar without quotes stands for in YAML 1.2's core schema.
+/// The kind of a scalar without quotes in YAML 1.2's core schema.
 enum class PlainKind : std::uint8_t { text, integer, real, boolean };
 PlainKind plain_kind(std::string_view text);
 
 /// "a list", "a number", "nothing": what a message calls the value.
 std::string_view describe(const Node& node);
 
-/// The one document of a file; a null node for an empty one. Refused with an error, besides what is no YAML: several
+/// The one document of a file; a null node for an empty one. Refused with an error, besides invalid YAML: several
 /// documents, tags, nesting deeper than 32, aliases that name their own parent or multiply beyond reason.
 std::optional<Node> parse_yaml(const Source& source, Problems& problems);
 

@@ -30,8 +30,8 @@ class Source {
   std::vector<std::size_t> continuations_;  // offsets of UTF-8 continuation bytes: columns do not count them
 };
 
-/// Reports what the YAML library would take for something else without a word: bytes that are not UTF-8, control
-/// characters, tabs in the indentation, %-directives, files too large. False if there was any.
+/// Reports what the YAML library would silently misread: bytes that are not UTF-8, control characters, tabs in the
+/// indentation, %-directives, files too large. False if there was any.
 bool check_source(const Source& source, Problems& problems);
 
 }  // namespace tacho::config

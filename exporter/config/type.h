@@ -33,7 +33,7 @@ struct KeyInfo {
   [[nodiscard]] std::string_view effect() const { return restart ? " Takes effect at the next start." : ""; }
 };
 
-/// What a reader knows besides its node: where to report, the dotted path of the key it reads, all keys there are.
+/// The context of a reader besides its node: where to report, the dotted path of the key it reads, all existing keys.
 struct Context {
   Problems& problems;
   const std::vector<KeyInfo>& all_keys;
@@ -46,13 +46,13 @@ struct Context {
   [[nodiscard]] Context below(std::string_view step) const;
 };
 
-/// For a value that the program runs with and one that was read since: puts back what takes effect at a start only, and
-/// appends the dotted names of the keys that differ in it. `path` is that of the value, with a dot behind it if there
-/// is any.
+/// For a value that the program runs with and one that was read later: restores what takes effect at a start only, and
+/// appends the dotted names of the keys that differ in it. `path` is that of the value, followed by a dot unless it is
+/// empty.
 template <class T>
 using Hold = std::function<void(const T& running, T& fresh, const std::string& path, std::vector<std::string>& held)>;
 
-/// How values of T are written in a file: everything that is said about them derives from this.
+/// The form of values of T in a file: reading, documents and schema derive from it.
 template <class T>
 struct Type {
   std::string summary;  ///< ends the sentence "expected …"
@@ -103,8 +103,8 @@ T& ensure(std::optional<T>& value) {
   return value ? *value : value.emplace();
 }
 
-/// What holds back the keys below a key; empty if none of them waits for a start, or if there may be no or many of
-/// them.
+/// Holds back the keys below a key; empty if none of them takes effect at a start only, or if there may be no or many
+/// of them.
 template <class Owner, class Member, class T>
 Hold<Owner> hold_below(std::string_view name, Member Owner::* member, const Type<T>& type) {
   if constexpr (std::is_same_v<Member, T>) {
@@ -118,8 +118,7 @@ Hold<Owner> hold_below(std::string_view name, Member Owner::* member, const Type
   return {};
 }
 
-/// Calls `read(i)` for every key of the mapping that `infos` knows, once; reports all that a section may not contain or
-/// must contain and does not.
+/// Calls `read(i)` once for every key of the mapping that is in `infos`; reports unknown, duplicate and missing keys.
 void read_section(const Node& node, const std::vector<KeyInfo>& infos, const Context& context,
                   const std::function<void(std::size_t key, const Node& value, const Context&)>& read);
 Json section_schema(const std::vector<KeyInfo>& infos);
@@ -145,7 +144,7 @@ Key<Owner> key(std::string_view name, Member Owner::* member, const Type<T>& typ
           .hold = detail::hold_below(name, member, type)};
 }
 
-/// A key that takes effect when the program starts: what a reload reads of it is put back to what runs (see
+/// A key that takes effect when the program starts: a reload restores the value that the program runs with (see
 /// hold_back()).
 template <class Owner, class Member, class T>
 Key<Owner> restart_key(std::string_view name, Member Owner::* member, const Type<T>& type, std::string_view doc) {

@@ -21,17 +21,16 @@ enum class Login : std::uint8_t {
 
 /// HTTP basic authentication (RFC 7617) against bcrypt hashes. Thread-safe.
 ///
-/// bcrypt takes some 70 ms of CPU by design. So what was right once is remembered (as a keyed hash; a changed password
-/// hash is another one) and granted at once; the others are told apart from that, so that the caller has one of them
-/// hashed at a time. A refusal costs the same whether the name exists or not, and whatever the cost of its hash.
+/// bcrypt takes some 70 ms of CPU by design. So a correct password is remembered (as a keyed hash; a changed password
+/// hash is another one) and granted at once. The others are reported as unknown, so that the caller hashes one of them
+/// at a time. A refusal costs the same whether the name exists or not, and whatever the cost of its hash.
 class BasicAuth {
  public:
   using Users = std::map<std::string, std::string>;  ///< name → bcrypt hash
 
   BasicAuth();
 
-  /// What is known without hashing. `authorization` is the header of that name. Grants everything if there are no
-  /// users.
+  /// The result without hashing. `authorization` is the header of that name. Grants everything if there are no users.
   Login look(const Users& users, const std::optional<std::string>& authorization);
   /// The same, with hashing where it is needed: takes its time.
   Login check(const Users& users, const std::optional<std::string>& authorization);

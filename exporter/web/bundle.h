@@ -13,8 +13,8 @@
 
 namespace tacho::web {
 
-/// The web configuration and the files that it names, as they were when they were read: who serves has no files. A file
-/// that could not be read stands there with the reason.
+/// The web configuration and the files that it names, as they were read: the process that serves has no files. A file
+/// that could not be read is there with the reason.
 class Bundle {
  public:
   struct Entry {
@@ -27,7 +27,7 @@ class Bundle {
   /// Reads from disk.
   static Bundle read(const std::filesystem::path& file);
 
-  /// As bytes, and back; nothing of bytes that are none.
+  /// As bytes, and back; nothing if the bytes are not a bundle.
   [[nodiscard]] std::string bytes() const;
   static std::optional<Bundle> parse(std::string_view bytes);
 
@@ -51,7 +51,7 @@ class BundledFiles final : public Files {
   std::int64_t number_ = 0;
 };
 
-/// The web configuration on disk, for who may read it: bundles of what changes there. One thread at a time.
+/// The web configuration on disk, for the process that may read it: bundles of its changes. One thread at a time.
 class BundleSource {
  public:
   /// Errors as of LiveConfig::load().
@@ -60,8 +60,8 @@ class BundleSource {
   [[nodiscard]] bool tls() const { return tls_; }
   /// The last good one.
   [[nodiscard]] const Bundle& bundle() const { return bundle_; }
-  /// Looks at the files (a few stat calls), and reads them again when they have changed. What is wrong with them is
-  /// logged, and what was read before goes on. @return whether there is another bundle
+  /// Checks the files (a few stat calls), and reads them again when they have changed. Errors are logged, and the
+  /// previous bundle stays in use. @return whether there is another bundle
   bool refresh();
 
  private:

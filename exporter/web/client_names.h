@@ -12,8 +12,8 @@ struct ClientRules {
   std::vector<std::string> allowed_names;  ///< empty: any
 };
 
-/// Makes the handshake accept only client certificates that satisfy the rules; whether a client must show one at all is
-/// SSL_CTX_set_verify's matter. The names are compared with the certificate's subject alternative names of type DNS, IP
+/// Makes the handshake accept only client certificates that satisfy the rules. Whether a client must show one at all is
+/// set by SSL_CTX_set_verify. The names are compared with the certificate's subject alternative names of type DNS, IP
 /// address, e-mail and URI, byte by byte.
 void check_clients(SSL_CTX* context, ClientRules rules);
 

@@ -22,7 +22,7 @@ struct Exchange {
     reading,   ///< the request head comes
     working,   ///< in line for a thread, or a thread has it
     sending,   ///< the answer goes out
-    closing,   ///< all is written; what the client still sends is thrown away, so that no reset overtakes the answer
+    closing,   ///< all is written; further data of the client is discarded, so that no reset overtakes the answer
   };
   using Clock = std::chrono::steady_clock;
 
@@ -44,7 +44,7 @@ struct Exchange {
   Phase phase;
   Clock::time_point accepted = Clock::now();
   Clock::time_point since = accepted;  ///< once the answer goes out: when the client last took some
-  unsigned looks = 0;                  ///< that brought less than was waited for
+  unsigned looks = 0;                  ///< that brought less than what was needed
   bool paused = false;                 ///< news of it wait for the clock
   bool in_line = false;                ///< for its handshake
 
@@ -59,7 +59,7 @@ struct Exchange {
   std::size_t piece = 0;  ///< to be sent next: 0 is the head, then those of the body
   std::size_t sent = 0;   ///< of that piece
   std::size_t drained = 0;
-  std::size_t undelivered = 0;  ///< bytes of it that the client's side had not taken when that was looked at
+  std::size_t undelivered = 0;  ///< bytes of it that the client's side had not taken at the last check
 };
 
 }  // namespace tacho::web

@@ -12,8 +12,8 @@
 
 namespace tacho::web {
 
-/// Who waits: the sources take turns, and each has its oldest served first. Three of four turns are those of sources
-/// that are known, where some of them wait: however many strangers there are, they wait for each other.
+/// The waiting entries. The sources take turns, and each has its oldest entry served first. While known sources wait,
+/// they have three of four turns: strangers, however many, wait for each other.
 template <class T>
 class FairQueue {
  public:
@@ -44,7 +44,7 @@ class FairQueue {
     return value;
   }
 
-  /// The one who came last of those that have most in line.
+  /// The latest entry of the source that has most in line.
   std::optional<T> pop_newest_of_largest() {
     Side* largest_side = nullptr;
     typename Lines::iterator largest;

@@ -11,7 +11,7 @@
 
 namespace tacho::web {
 
-/// Where the web configuration and what it names are read: on disk, or from what another process read there.
+/// The source of the web configuration and the files that it names: the disk, or data that another process read there.
 class Files {
  public:
   Files() = default;
@@ -19,7 +19,7 @@ class Files {
   Files& operator=(const Files&) = delete;
   virtual ~Files() = default;
 
-  /// What changes with the content; empty: absent. Waits for nobody.
+  /// A value that changes with the content; empty: absent. Never waits.
   [[nodiscard]] virtual std::vector<std::int64_t> state(const std::filesystem::path& path) const = 0;
   /// As read_regular_file().
   [[nodiscard]] virtual Result<std::string> read(const std::filesystem::path& path, std::size_t limit) const = 0;

@@ -25,7 +25,7 @@
 
 namespace tacho::web {
 
-/// What the gate bounds; the defaults are the server's.
+/// The limits of the gate; the defaults are the server's.
 struct GateLimits {
   std::size_t connections = 512;             ///< at a time
   std::size_t handshakes = 320;              ///< of them, TLS handshakes under way
@@ -34,21 +34,21 @@ struct GateLimits {
   std::size_t in_line = 64;                  ///< requests that wait for a thread, passwords that wait to be checked
   std::size_t held_bytes = std::size_t{40} << 20;                       ///< of pages that are still being sent
   std::chrono::milliseconds head_timeout = std::chrono::seconds(5);     ///< from accept until the request head is there
-  std::chrono::milliseconds client_timeout = std::chrono::seconds(10);  ///< for which a client takes nothing
+  std::chrono::milliseconds client_timeout = std::chrono::seconds(10);  ///< for which a client may take nothing
   std::chrono::milliseconds patience{250};                              ///< the same where its page is in the way
   std::chrono::milliseconds grace{500};                                 ///< for answers under way when the server ends
   unsigned threads = 4;                                                 ///< that call handlers
 };
 
-/// Accepts connections, and does all that waits for a client itself, on one thread: TLS, request heads, answers. A
-/// slow client thus costs a descriptor and some memory, never a thread. Handlers run on a few threads, passwords are
-/// checked on one, pages are made on one and shared by all who asked before. `immediate` routes and refusals are
+/// Accepts connections, and does all waiting for clients itself, on one thread: TLS, request heads, answers. A slow
+/// client thus costs a descriptor and some memory, never a thread. Handlers run on a few threads, passwords are checked
+/// on one, pages are made on one and shared by all clients that asked before. `immediate` routes and refusals are
 /// answered at once, whatever those threads do.
 ///
-/// Where there is not room for all, sources are dealt with fairly: who has most connections loses the oldest, whatever
-/// it waits for; who was served before may keep a few; in line, for handshakes too, the sources take turns, oldest
-/// first, and those that were served before come before strangers. What a client does not take costs little memory, of
-/// the kernel's too.
+/// If there is not room for all, sources are treated fairly. Connections are shed from the source that has most of
+/// them, the oldest first, in whatever state; a source that was served before may keep a few. In line, also for
+/// handshakes, the sources take turns, oldest first, and those that were served before precede strangers. Data that a
+/// client does not take costs little memory, also in the kernel.
 class Gate {
  public:
   /// Starts the threads, which take no signals if the caller's are blocked. The other parts must outlive the gate.
@@ -58,7 +58,7 @@ class Gate {
                                             GateCounters* counters = nullptr);
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
-  /// Closes the listeners at once; answers under way may go out for the time of grace; waits for handlers that run.
+  /// Closes the listeners at once; answers under way are sent for the time of grace; waits for handlers that run.
   ~Gate();
 
   [[nodiscard]] const GateCounters& counters() const { return counters_; }
@@ -67,7 +67,7 @@ class Gate {
   using Clock = Exchange::Clock;
   using Id = std::uint64_t;
   using Eligible = std::function<bool(const Exchange&)>;
-  /// Those that asked for the same page since it was begun last.
+  /// The clients that asked for the same page since it was begun last.
   struct Batch {
     const Route* route;
     std::string content_type;
@@ -82,7 +82,7 @@ class Gate {
   Gate(std::vector<Listener> listeners, Site& site, LiveConfig& config, Liveness& liveness, const GateLimits& limits,
        GateCounters* counters);
 
-  // gate.cpp: who is let in, and who has to go
+  // gate.cpp: which connections are admitted, and which are shed
   Result<void> prepare();
   void run();
   [[nodiscard]] bool has_closed(const Exchange& exchange, Clock::time_point now) const;
@@ -111,7 +111,7 @@ class Gate {
   bool close_softly(Exchange& exchange);
   static bool drain(Exchange& exchange);
 
-  // work.cpp: what takes time
+  // work.cpp: work that takes time
   bool place(Exchange& exchange, Verdict verdict);
   void queue(FairQueue<Id>& line, Exchange& exchange);
   void start_work(Clock::time_point now);

@@ -5,8 +5,8 @@
 namespace tacho::web {
 
 /// Whether a Host header may be a name that this machine has for itself: an address, "localhost", a name without a dot,
-/// or the machine's own. Others are asked for over loopback by a page whose name was made to lead there (DNS
-/// rebinding).
+/// or the machine's own. A request for another name over loopback may come from a page whose name was made to lead
+/// there (DNS rebinding).
 bool may_be_here(std::string_view host);
 
 /// The same for a machine of that name.

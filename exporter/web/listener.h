@@ -29,7 +29,7 @@ class Listener {
   /// that nobody listens on any more is replaced.
   static Result<Listener> open(const ListenAddress& address);
 
-  /// Of a descriptor that listens already, whoever made it; its path stays.
+  /// Takes a descriptor that listens already, whoever made it; its path is not removed.
   static Listener adopt(UniqueFd fd, std::string bound, bool is_unix) {
     return {std::move(fd), std::move(bound), "", is_unix};
   }
@@ -45,11 +45,11 @@ class Listener {
   ~Listener();
 
   [[nodiscard]] int fd() const { return fd_.get(); }
-  /// Listens no more; who has another descriptor of the socket may go on.
+  /// Stops listening; a process with another descriptor of the socket may go on.
   void close() { fd_.reset(); }
   [[nodiscard]] bool is_unix() const { return is_unix_; }
 
-  /// What is bound: "[::]:9100" with the port the kernel chose for port 0; "unix:/path".
+  /// The bound address: "[::]:9100" with the port the kernel chose for port 0; "unix:/path".
   [[nodiscard]] const std::string& bound() const { return bound_; }
 
  private:

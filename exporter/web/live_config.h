@@ -17,7 +17,7 @@
 
 namespace tacho::web {
 
-/// What the web configuration says about requests; immutable once in use.
+/// The rules of the web configuration for requests; immutable once in use.
 struct Policy {
   std::map<std::string, std::string> headers;
   std::map<std::string, std::string> users;
@@ -36,9 +36,9 @@ class LiveConfig {
   /// Thread-safe.
   [[nodiscard]] std::shared_ptr<const Policy> policy() const;
 
-  /// Looks at the files (a few stat calls), and reads them again when they have changed. What is wrong with them is
-  /// logged, and what was read before goes on. Returns the TLS context for new connections where there is a new one,
-  /// the first time included. One thread at a time.
+  /// Checks the files (a few stat calls), and reads them again when they have changed. Errors are logged, and the
+  /// previous content stays in use. Returns the TLS context for new connections if there is a new one, the first time
+  /// included. One thread at a time.
   SslContext refresh();
 
  private:

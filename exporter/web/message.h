@@ -11,7 +11,7 @@
 
 namespace tacho::web {
 
-/// A request has no body: no endpoint reads one, and who announces one is refused.
+/// A request without a body: no endpoint reads one, and a client that announces one is refused.
 struct Request {
   std::string method;  ///< "GET", "HEAD" …
   std::string path;    ///< as sent, not decoded; starts with '/'
@@ -19,7 +19,7 @@ struct Request {
   std::string remote;  ///< the client's address without port; empty for unix sockets
   std::vector<std::pair<std::string, std::string>> headers;
   bool local = false;          ///< from this machine: over loopback or a unix socket
-  bool encrypted = false;      ///< over TLS: the client has checked by which name it asks
+  bool encrypted = false;      ///< over TLS: the client has checked the name in its request
   bool authenticated = false;  ///< a user logged in, or a client's certificate was verified
 
   /// The first header of that name, whatever its case (RFC 9110 §5.1).
@@ -47,8 +47,8 @@ class Piece {
 /// A long text: the pieces follow each other.
 using Pieces = std::vector<Piece>;
 
-/// Content-Length, Connection, Date, Vary and Content-Encoding are the server's; of a name given here and in the web
-/// configuration, this one is sent.
+/// The server sets Content-Length, Connection, Date, Vary and Content-Encoding. A header that is given here and in the
+/// web configuration is sent as given here.
 struct Response {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";
@@ -56,14 +56,14 @@ struct Response {
   std::string body;
 };
 
-/// Called on several threads at once. What it throws becomes a 500.
+/// Called on several threads at once. An exception becomes a 500.
 using Handler = std::function<Response(const Request&)>;
 
-/// A page that is large and the same for everybody: it is made once for all who ask within the same moment, never
-/// begun before they asked, and one at a time.
+/// A page that is large and the same for everybody. It is made once for all clients that ask within the same moment,
+/// one page at a time, and never begun before they asked.
 struct SharedPage {
   std::function<std::string(const Request&)> content_type;           ///< which of the page's forms is asked for
-  std::function<Pieces(const std::string& content_type)> make = {};  ///< what it throws becomes a 500
+  std::function<Pieces(const std::string& content_type)> make = {};  ///< an exception becomes a 500
 };
 
 struct Route {

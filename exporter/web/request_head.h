@@ -13,7 +13,7 @@ namespace tacho::web {
 inline constexpr std::size_t kMaxRequestHead = 16384;
 inline constexpr std::size_t kMaxHeaders = 64;
 
-/// Collects a request head as it comes; looks at each byte once.
+/// Collects a request head as it arrives; examines each byte once.
 class HeadCollector {
  public:
   enum class State : std::uint8_t {
@@ -33,9 +33,9 @@ class HeadCollector {
   std::size_t begin_ = 0;  // after empty lines, which RFC 9112 §2.2 has us ignore
 };
 
-/// The request that a complete head makes, or the status that refuses it. Stricter than HTTP's parsers of old
-/// (RFC 9112): one Host, no blank before a colon, no continued lines, at most one Content-Length. A request that
-/// announces a body is refused (413, or 411 if it does not say its length): no endpoint reads one.
+/// The request in a complete head, or the status that refuses it. Stricter than older HTTP parsers (RFC 9112): one
+/// Host, no blank before a colon, no continued lines, at most one Content-Length. A request that announces a body is
+/// refused (413, or 411 if it does not give its length): no endpoint reads one.
 std::variant<Request, int> parse_request(std::string head);
 
 }  // namespace tacho::web

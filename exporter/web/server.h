@@ -35,8 +35,8 @@ struct Statistics {
 /// Sockets that listen on the addresses. Errors name the address and the remedy.
 Result<std::vector<Listener>> open_listeners(const std::vector<std::string>& addresses);
 
-/// An HTTP/1.1 server, one request a connection. What is bounded, and how a slow or hostile client is kept from
-/// delaying others, is said in gate.h; the web configuration is read again when its files change.
+/// An HTTP/1.1 server, one request a connection. gate.h describes its limits, and how a slow or hostile client is kept
+/// from delaying others. The web configuration is read again when its files change.
 class Server {
  public:
   /// Listens, starts the threads (all signals blocked in them) and answers. Ignores SIGPIPE for the whole process.
@@ -52,7 +52,8 @@ class Server {
   /// Frees the ports at once, lets answers go out for half a second, waits for handlers that run.
   ~Server();
 
-  /// What is listened on, in the order of the options, with the ports the kernel chose: "[::]:9100", "unix:/path".
+  /// The addresses that are listened on, in the order of the options, with the ports the kernel chose: "[::]:9100",
+  /// "unix:/path".
   [[nodiscard]] std::vector<std::string> addresses() const;
   /// Whether clients must speak HTTPS.
   [[nodiscard]] bool tls() const;

@@ -9,24 +9,24 @@
 
 namespace tacho::web {
 
-/// What becomes of a request: an answer, a route to be called, or a password to be checked first.
+/// The result for a request: an answer, a route to call, or a password to check first.
 struct Verdict {
   std::optional<Response> response = {};
   const Route* route = nullptr;
 };
 
-/// Who may ask for what, and who answers. Thread-safe.
+/// Decides which requests are permitted, and which route answers them. Thread-safe.
 class Site {
  public:
   explicit Site(std::vector<Route> routes) : routes_(std::move(routes)) {}
 
-  /// Rate limit, then the name that it is asked by, then authentication, then path, then method, then the handler if it
-  /// is an immediate one. Takes no time. Neither a response nor a route: the password has to be checked.
+  /// Checks the rate limit, then the requested host name, then authentication, path and method; then calls the handler
+  /// if it is an immediate one. Takes no time. Neither a response nor a route: the password has to be checked.
   Verdict judge(Request& request, const Policy& policy);
-  /// The same where the password has to be checked: takes its time.
+  /// The same if the password has to be checked: takes its time.
   Verdict check_password(Request& request, const Policy& policy);
 
-  /// Calls a route's handler. Never throws what a handler throws.
+  /// Calls a route's handler. Lets no exception of it pass.
   static Response call(const Route& route, const Request& request);
 
  private:

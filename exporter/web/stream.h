@@ -14,7 +14,7 @@ namespace tacho::web {
 /// A connection to a client, plain or TLS, on a nonblocking socket. One thread at a time.
 class Stream {
  public:
-  /// How far a step came.
+  /// The result of a step.
   enum class Step : std::uint8_t {
     done,   ///< some of it, or all
     later,  ///< the socket has to become readable or writable first
@@ -27,9 +27,9 @@ class Stream {
   [[nodiscard]] int fd() const { return socket_.get(); }
   [[nodiscard]] bool tls() const { return ssl_ != nullptr; }
 
-  /// Carries the handshake on.
+  /// Continues the handshake.
   Step shake_hands();
-  /// Whether the client has had our part of the handshake, which is what costs most.
+  /// Whether the client was sent our part of the handshake, which costs most.
   [[nodiscard]] bool has_answered() const;
   /// Whether the client showed a certificate that the authorities of the configuration signed.
   [[nodiscard]] bool verified() const;
@@ -41,7 +41,7 @@ class Stream {
   void finish();
   /// Bytes that were written and that the client's side has not taken.
   [[nodiscard]] std::size_t undelivered() const;
-  /// What was written is not delivered any more: else the kernel would keep it for minutes.
+  /// Gives up the delivery of written data: otherwise the kernel would keep it for minutes.
   void give_up() const;
 
  private:

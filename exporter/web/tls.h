@@ -20,9 +20,9 @@ using SslContext = std::unique_ptr<SSL_CTX, FreeSslContext>;
 std::filesystem::path system_authorities_file();
 std::filesystem::path system_authorities_directory();
 
-/// What OpenSSL needs for connections that `tls` describes; reads the certificate, key and authority files. HTTP/1.1 is
-/// the one protocol negotiated (ALPN); sessions are not resumed, so that a changed certificate, authority or list of
-/// names counts from the next connection on. Errors name the file and what is wrong with it.
+/// The OpenSSL context for connections that `tls` describes; reads the certificate, key and authority files. HTTP/1.1
+/// is the one protocol negotiated (ALPN). Sessions are not resumed, so that a changed certificate, authority or list of
+/// names applies from the next connection on. Errors name the file and what is wrong with it.
 Result<SslContext> make_ssl_context(const config::TlsServer& tls, const Files& files = Files::on_disk());
 
 }  // namespace tacho::web

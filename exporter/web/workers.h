@@ -12,7 +12,7 @@
 
 namespace tacho::web {
 
-/// Threads for what may take time. What a job comes to is carried out on the thread that collects.
+/// Threads for jobs that may take time. The result of a job is applied on the thread that collects.
 class Workers {
  public:
   using Finish = std::function<void()>;
@@ -32,7 +32,7 @@ class Workers {
   void start(Job job);
   /// Readable when a job has ended.
   [[nodiscard]] int event_fd() const { return event_.get(); }
-  /// Calls what the ended jobs left to be done. start(), idle(), busy() and this: one thread.
+  /// Applies the results of the ended jobs. start(), idle(), busy() and this: one thread.
   void collect();
 
  private:
