@@ -2,9 +2,9 @@
 /*
  * How long watched threads wait in epoll_wait, poll and select.
  *
- * The classic tracepoints of just these calls come first: they run for no other call. Where tracefs is not to
- * be had, sys_enter and sys_exit see every call of the machine and pick these out. What was waiting before
- * the probe or before its target was there is found by walking the tasks.
+ * The classic tracepoints of just these calls come first: they run for no other call. Where tracefs is
+ * unavailable, sys_enter and sys_exit run for every call of the machine and pick these out. Waits that are
+ * older than the probe or than its target are found by walking the tasks.
  */
 #include "lib/loss.bpf.h"
 #include "poll_calls.bpf.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Which system calls poll, and which of them do not wait. */
+/* The system calls that poll, and those of them that do not wait. */
 #pragma once
 
 #include "lib/kernel.bpf.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What is remembered of every thread that polls, and where it is counted. */
+/* The state of every thread that polls, and the target that it is counted for. */
 #pragma once
 
 #include "lib/accumulate.bpf.h"

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 /*
- * What the threads of targets do: run, wait for a CPU, sleep, are blocked; and in which system call.
+ * The states of the threads of targets: running, waiting for a CPU, sleeping, blocked; and their system
+ * calls.
  *
- * sched_switch sees every beginning and end of running, the sched_wakeup tracepoints the end of a sleep. All
- * of them hold a run queue's lock, so they do little: no ring buffer, no lock, and memory only from where it
- * may be had in any context. One change of a thread's state is seen at a time, since it is made under that
- * lock. Threads that sleep already are found by walking the tasks.
+ * sched_switch reports every beginning and end of running, the sched_wakeup tracepoints the end of a sleep.
+ * All of them hold a run queue's lock, so the programs do little: no ring buffer, no lock, and memory only
+ * from sources that are allowed in any context. Only one change of a thread's state happens at a time, since
+ * it is made under that lock. Threads that sleep already are found by walking the tasks.
  */
 #include "sched_affinity.bpf.h"
 #include "sched_thread.bpf.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Which CPUs a thread may run on, and how much of them. */
+/* The CPUs that a thread may run on, and how much of them. */
 #pragma once
 
 #include "lib/basic.bpf.h"

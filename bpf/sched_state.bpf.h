@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What is remembered of every thread, and where it is counted. */
+/* The state that is kept of every thread, and the target that it is counted for. */
 #pragma once
 
 #include "lib/accumulate.bpf.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Whose a thread is, and in which state it counts there. */
+/* The target of a thread, and the state in which it is counted there. */
 #pragma once
 
 #include "lib/loss.bpf.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Sockets that are older than the programs or than their target. Two passes over all open files: the first
+ * Sockets that are older than the programs or than their target. Two passes go over all open files: the first
  * collects the listening ports of the machine, the second gives the sockets of watched tasks their state.
  */
 #pragma once

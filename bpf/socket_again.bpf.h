@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * A second chance for events that the kernel keeps from a program.
+ * A second program for events for which the kernel skips the first one.
  *
- * On a CPU where a tracing program is running already the kernel skips it. Since Linux 7.0 tracepoints leave
- * preemption enabled: a task that is preempted within a program takes the events of all others on that CPU
- * from it until it goes on. So there a second program follows behind the same tracepoint. The first one
- * leaves a note at the socket, the second one takes it away; where there is none, it does the work of the
- * first.
+ * The kernel skips a tracing program on a CPU on which it is running already. Since Linux 7.0 tracepoints
+ * leave preemption enabled: while a task is preempted within a program, the program is skipped for the events
+ * of all other tasks on that CPU. So a second program follows behind the same tracepoint. The first one
+ * leaves a note at the socket, the second one removes it; if there is no note, the second one does the work
+ * of the first.
  *
- * What remains: a second program that is skipped itself leaves its note behind. At a stream a note is its
- * thread's, so the next pair of that thread clears it up; a third thread that sends or receives at the same
- * time takes the first one's place. At a datagram socket, which many threads may share, notes are counted,
- * and each that is left hides one skipped run of the first program later on (tacho_probe_misses_total counts
- * the skipped runs of both). bpf_preempt_disable is no remedy: the preemption then comes with the call that
- * ends it, which is still within the program.
+ * One gap remains: a second program that is skipped itself leaves the note behind. At a stream the note is
+ * its thread's, so the next pair of programs of that thread removes it; a third thread that sends or receives
+ * at the same time takes the first one's place. At a datagram socket, which many threads may share, notes are
+ * counted, and each one that is left hides one skipped run of the first program later on
+ * (tacho_probe_misses_total counts the skipped runs of both). bpf_preempt_disable is no remedy: the
+ * preemption then happens in the call that ends it, which is still within the program.
  */
 #pragma once
 

@@ -4,10 +4,10 @@
  * requests at a time, and turns do not count them.
  *
  * Under TLS 1.2 the choice is in the ServerHello, in the clear. Under TLS 1.3 it is in EncryptedExtensions,
- * of which only the length is seen: the first encrypted record of the server's flight, where the server's
+ * of which only the length is visible: the first encrypted record of the server's flight, where the server's
  * library gives each message a record of its own (OpenSSL, GnuTLS, Go do; BoringSSL and rustls do not). With
  * "h2" it is six bytes shorter than with "http/1.1" and nine longer than without a choice; the few other
- * extensions that stand there (the server's name, early data) are four bytes each.
+ * extensions in it (the server's name, early data) are four bytes each.
  */
 #pragma once
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * When a request came: the arrival of the last data that the server had to wait for, which is data that came
- * when all before it had been read.
+ * The time at which a request arrived: the arrival of the last data that the server had to wait for, that is,
+ * of data that arrived when all before it had been read.
  *
- * TCP says so by itself, under the lock of the socket: what has come (rcv_nxt) and what has been read
- * (copied_seq) are positions in one stream. They also tell what a hook has missed: data that is read and was
- * never announced came just now, not when the data before it did. For sockets without positions a flag has to
- * do, which the hook of the read sets a moment after the read.
+ * TCP knows this by itself, under the lock of the socket: the end of the received data (rcv_nxt) and the end
+ * of the read data (copied_seq) are positions in one stream. They also show what a hook has missed: data that
+ * is read and was never announced arrived just now, not with the data before it. Sockets without positions
+ * have a flag instead, which the hook of the read sets a moment after the read.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Which target a socket belongs to. */
+/* The target that a socket belongs to. */
 #pragma once
 
 #include "socket_roles.bpf.h"

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Clients of message brokers. What is delivered to a subscriber it acknowledges, at once, and gets no reply
- * to that: the next delivery would seem to be one, however late it comes. No timing tells such a client from
- * one that asks and waits, but how it speaks does, in the clear: MQTT (OASIS, 3.1, 3.4, 3.7) and AMQP
- * (0-9-1, 2.3).
+ * Clients of message brokers. A subscriber acknowledges each delivery at once, and gets no reply to that: the
+ * next delivery would look like the reply, however late it is sent. Timing does not distinguish such a client
+ * from one that asks and waits. Its protocol does, in the clear: MQTT (OASIS, 3.1, 3.4, 3.7) and AMQP (0-9-1,
+ * 2.3).
  *
- * A server may read byte by byte, so the first bytes of a turn are gathered: of a connection's first one, and
- * of all where that said who speaks. What such a client says is in flight only when it has been answered.
+ * A server may read byte by byte, so the first bytes of a turn are gathered: those of a connection's first
+ * turn, and those of all turns if the first one is a broker's client. A message of such a client is in flight
+ * only once it has been answered.
  */
 #pragma once
 

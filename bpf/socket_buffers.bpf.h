@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Where the running system call has its data. The hooks run at its end: the arguments still stand. */
+/* The buffers of the running system call. The hooks run at its end; its arguments are still there then. */
 #pragma once
 
 #include "lib/basic.bpf.h"

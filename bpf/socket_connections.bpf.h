@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The life of connections: when they count, and what their end makes of a turn that is open or in doubt. */
+/* The life of connections: when they count, and how their end decides on a turn that is open or in doubt. */
 #pragma once
 
 #include "socket_anatomy.bpf.h"

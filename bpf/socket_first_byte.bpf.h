@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * When the first byte of a reply left that one blocking call sends.
+ * The time at which the first byte of a reply left, if one blocking call sends the reply.
  *
  * The hook of a send runs when the call returns. A call that sends more than the send buffer holds returns
- * when the client has taken most of it, which may be seconds later. TCP keeps count of the time that it had
- * something to send (tcp_chrono, for TCP_INFO's tcpi_busy_time): between two requests it has nothing, so what
- * this clock has gained since the request was read is the age of the reply's first byte. It runs in jiffies;
- * below some of them the end of the call is the better answer. MPTCP sends by TCP sockets of its own; what
- * the first of them says is taken.
+ * when the client has taken most of it, which may be seconds later. TCP counts the time in which it had
+ * something to send (tcp_chrono, for TCP_INFO's tcpi_busy_time). Between two requests it has nothing to send,
+ * so the growth of this clock since the request was read is the age of the reply's first byte. The clock runs
+ * in jiffies; below some of them the end of the call is the better answer. MPTCP sends by TCP sockets of its
+ * own; the clock of the first of them is taken.
  *
- * A unix socket has no buffer of its own: within the call the other end is told of each piece.
+ * A unix socket has no buffer of its own: within the call the other end is notified of each piece.
  */
 #pragma once
 

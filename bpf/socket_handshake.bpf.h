@@ -3,16 +3,16 @@
  * Turns of a TLS handshake are no requests, and no calls of a client.
  *
  * A connection speaks TLS if one of its first turns begins with a record of type handshake, version 3.x (RFC
- * 8446, 5.1): the ClientHello. The turns that belong to its handshake begin with a handshake or
- * change_cipher_spec record, or, from a TLS 1.3 client that leaves the latter out, are the one that follows
- * the hello. Such a turn is a request all the same if more comes behind Finished: then the first request
- * came along. Records are followed to see that (socket_records.bpf.h); where they cannot be, it is one if it
- * is longer than the flight of a client without a certificate. A proxy may say first whom it speaks for
- * (socket_proxy.bpf.h).
+ * 8446, 5.1): the ClientHello. The turns of its handshake begin with a handshake or change_cipher_spec
+ * record; a TLS 1.3 client may leave the latter out, and then the turn after the hello belongs to the
+ * handshake. Such a turn is a request all the same if more data follows Finished: then the first request came
+ * with it. Records are followed to detect that (socket_records.bpf.h). Where they cannot be followed, the
+ * turn is a request if it is longer than the flight of a client without a certificate. A proxy may first name
+ * the client that it speaks for (socket_proxy.bpf.h).
  *
- * Only the header of a record is looked at, where a server reads in the first turns of a connection,
- * and later on where a turn begins with a read that is as short as a goodbye; in the buffer of the system
- * call that reads them. io_uring's is not found, and its handshakes count as requests.
+ * Only the header of a record is read, in the buffer of the system call that reads it: where a server reads
+ * in the first turns of a connection, and later where a turn begins with a read that is as short as a
+ * goodbye. Buffers of io_uring are not found, and its handshakes count as requests.
  */
 #pragma once
 

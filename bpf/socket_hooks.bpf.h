@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Where kernels before 6.3 lack the tracepoints of the socket layer: the functions behind them.
+ * Kernels before 6.3 lack the tracepoints of the socket layer; these are the functions behind them.
  *
- * sock_sendmsg and sock_recvmsg are inlined or bypassed on some path of every kernel; the families' own
+ * sock_sendmsg and sock_recvmsg are inlined or bypassed on some path of every kernel. The families' own
  * functions are called through pointers, which nothing can bypass, and none of them calls another one of the
  * list. A function that a kernel lacks (sendpage: gone with 6.5) is left out when the programs are loaded.
- * Waits on the right number of arguments: with too few, fexit hands over an argument instead of the result.
+ * The number of arguments has to be right: with too few, fexit passes an argument instead of the result.
  */
 #pragma once
 

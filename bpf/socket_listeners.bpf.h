@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Which sockets listen, and on which ports: a connection whose birth was not seen is a server's there. */
+/* The sockets that listen, and their ports: an older connection to such a port is a server's. */
 #pragma once
 
 #include "socket_storage.bpf.h"

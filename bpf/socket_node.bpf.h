@@ -3,12 +3,12 @@
  * Requests of the node itself, where a target leaves them out: the kubelet's probes, and those that the
  * runtime runs inside of a container.
  *
- * Who asks is known where a connection is made, in the client's own context: a process of the same machine
- * that is in no container, or one that the runtime has put into the container beside the container's own.
- * An address would not tell: what comes through the node's ports has the node's address, too. The two ends
- * of the connection are noted when it is established, which the client is before the server.
+ * The client is known where a connection is made, in the client's own context: a process of the same machine
+ * that is in no container, or one that the runtime has put into the container beside the container's own. Its
+ * address would not identify it: data that comes through the node's ports has the node's address, too. The
+ * two ends of the connection are noted when it is established; the client's end is established first.
  *
- * Such requests are only counted. Where it cannot be told who asks, they are a user's.
+ * Such requests are only counted. If the client cannot be identified, they are a user's.
  */
 #pragma once
 

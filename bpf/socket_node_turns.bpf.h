@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Requests of the node itself that a target leaves out: turns as all others are, without their times. */
+/* Requests of the node itself that a target leaves out: turns like all others, without their times. */
 #pragma once
 
 #include "socket_calls.bpf.h"

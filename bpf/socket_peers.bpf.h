@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Whom a target calls: a slot for each of its first max_peers peers, slot 0 for all others. */
+/* The peers that a target calls: a slot for each of the first max_peers, slot 0 for all others. */
 #pragma once
 
 #include "socket_datagram_address.bpf.h"

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Does one read bring several requests? Then turns under-count them, and the target is told to be
- * multiplexed. Does a client begin another call in the midst of one? Then its calls are.
+ * Does one read bring several requests? Then turns under-count them, and the target is multiplexed. Does a
+ * client begin another call within one? Then its calls are multiplexed.
  *
- * Requests of one protocol begin alike ("GET ", "*3\r\n", a binary header, a tag that is counted up), so
- * several in one read show as the first four bytes coming again, whatever digits stand there. Those of mail
- * do not (MAIL, RCPT, DATA), but all of their lines begin with a word of four capitals. Under TLS it is the
- * records that come alike (socket_records.bpf.h). Only the yes or no leaves the program. The preface of
- * HTTP/2 (RFC 9113, 3.4) on the first turn says it at once.
+ * Requests of one protocol begin alike ("GET ", "*3\r\n", a binary header, a tag that is counted up). So if
+ * one read has several, its first four bytes occur again, with any digits. Requests of mail do not begin
+ * alike (MAIL, RCPT, DATA), but all of their lines begin with a word of four capitals. Under TLS the records
+ * are alike (socket_records.bpf.h). Only yes or no leaves the program. The preface of HTTP/2 (RFC 9113, 3.4)
+ * on the first turn decides at once.
  *
- * Some turns of a target are looked at, each as likely as any other, be it a connection's first or its last:
- * of rare ones all, of many some hundreds a second.
+ * Some turns of a target are examined, each with the same probability, whether it is a connection's first or
+ * its last: all turns of a target with few, some hundreds a second of a target with many.
  *
- * A client that sends call after call sends each on its own as often as several at once: of a call that is
- * looked at the beginning is kept, and compared with that of what is sent before the answer comes.
+ * A client that sends call after call sends each on its own as often as several at once. So the beginning of
+ * an examined call is kept, and compared with the beginning of what is sent before the answer arrives.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * What may stand before TLS without being answered. A proxy's header says whom a connection is for (PROXY
+ * Data that may precede TLS without being answered. A proxy's header names the client of a connection (PROXY
  * protocol): version 1 is a line of text of at most 107 bytes, version 2 is a signature, two bytes and the
- * length of what follows. A client of MySQL's wishes for TLS (SSLRequest) in a packet of 32 bytes, its first
- * one, where a log-in is longer.
+ * length of what follows. A client of MySQL requests TLS (SSLRequest) in its first packet, of 32 bytes, where
+ * a log-in is longer.
  */
 #pragma once
 

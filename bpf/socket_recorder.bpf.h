@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The slowest requests of a target, one by one: user space keeps the slowest few of each minute.
+ * The slowest requests of a target, one by one: user space retains the slowest few of each minute.
  *
- * A request is told of if it took at least as long as the target's threshold in this minute. User space sets
- * that once a second; between, each shard raises it to the shortest of RECORDS_A_STEP that it has told of
- * since the minute began: as many took longer, so that none of the minute's slowest RECORDS_A_STEP is ever
- * below it.
+ * A request is recorded if it took at least as long as the target's threshold in this minute. User space sets
+ * the threshold once a second. In between, each shard raises it to the shortest of the RECORDS_A_STEP
+ * requests that it has recorded since the minute began: that many took longer, so none of the minute's
+ * slowest RECORDS_A_STEP is ever below the threshold.
  */
 #pragma once
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Where the records of TLS begin in what a server reads, from one turn's beginning on, however its library
- * cuts them: some read the five bytes of a header and then the record, some all that has come.
+ * Finds the beginnings of TLS records in the data that a server reads, from one turn's beginning on, however
+ * its library cuts them: some libraries read the five bytes of a header and then the record, some read all
+ * that has arrived.
  *
- * That tells two things. In a client's last flight under TLS 1.3: where the handshake ends, whatever
- * certificates come before Finished, and whether a request stands behind it. In a turn that is looked at:
- * whether several requests came at once. Those are records in a row that are alike in length and short;
- * head and body of one request differ, and a large body comes in records as long as they may be, or growing.
+ * This has two uses. In a client's last flight under TLS 1.3 it shows where the handshake ends, whatever
+ * certificates precede Finished, and whether a request follows it. In an examined turn it shows whether
+ * several requests arrived at once: those are records in a row that are short and alike in length. Head and
+ * body of one request differ, and a large body comes in records of the largest size, or of growing sizes.
  *
- * A read into several buffers is not followed further than the first one; then lengths have to do.
+ * A read into several buffers is followed only through the first one; then lengths have to suffice.
  */
 #pragma once
 

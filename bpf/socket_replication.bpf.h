@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Replicas and standbys: the server sends them what it changes, unasked, and what they say in between (how
- * far they have come) gets no reply. The next change would seem to be one: a request as long as nothing
- * changed.
+ * Replicas and standbys. The server sends them its changes, unasked. Their messages in between (how far they
+ * have come) get no reply: the next change would look like one, and the request would last until something
+ * changes.
  *
- * No timing tells that from a client that asks and waits: its next message comes right behind what was sent,
- * too. So it is told by how it begins, in the first messages of a connection: redis' REPLCONF, PostgreSQL's
- * START_REPLICATION. What follows is no request. Under TLS it is not seen.
+ * Timing does not distinguish a replica from a client that asks and waits: its next message, too, follows
+ * right behind what was sent. So it is detected by the beginning of its first messages: redis' REPLCONF,
+ * PostgreSQL's START_REPLICATION. Later messages are no requests. Under TLS this is not visible.
  */
 #pragma once
 

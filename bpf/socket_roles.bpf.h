@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Whether a socket serves or calls, and what is followed of it. */
+/* Whether a socket serves or calls, and which of its operations are followed. */
 #pragma once
 
 #include "socket_listeners.bpf.h"

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * HTTP/2 under TLS begins with settings of both sides (RFC 9113, 3.4). A client may wait for the server's
- * before it asks, or its first request may be read a moment later: then what the server sends is no reply,
- * and the turn that began with the client's settings goes on with the request.
+ * settings before it asks, or its first request may be read a moment later. Then the data that the server
+ * sends is no reply, and the turn that began with the client's settings continues with the request.
  *
- * That is told by sizes: what the client has sent is as long as preface and settings are, and what is sent
- * then is, together, as long as settings, a window and an acknowledgement. A request and a reply that are as
- * short as that, both to the byte, are taken for settings, too; the shortest fields that servers send are
- * longer.
+ * This is detected by sizes: the client's data is as long as preface and settings, and the server's data is,
+ * together, as long as settings, a window and an acknowledgement. A request and a reply that are equally
+ * short, both to the byte, are taken for settings, too; the shortest fields that servers send are longer.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The maps of the socket probe, and what is remembered of every watched socket. */
+/* The maps of the socket probe, and the state that is kept of every watched socket. */
 #pragma once
 
 #include "lib/accumulate.bpf.h"

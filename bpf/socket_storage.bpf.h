@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Where the state of a socket is: in its own storage, or in a hash by its address (lib/basic.bpf.h). */
+/* The place of a socket's state: its own storage, or a hash by its address (lib/basic.bpf.h). */
 #pragma once
 
 #include "socket_state.bpf.h"

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Servers that send unasked: a stream of changes to a replica, events to a subscriber. What the client says
- * in between (how far it has come, that it is alive) gets no reply, and the next piece of the stream seems to
- * be one: a request whose duration is that until something happens to be sent.
+ * Servers that send unasked: a stream of changes to a replica, events to a subscriber. The client's messages
+ * in between (how far it has come, that it is alive) get no reply, and the next piece of the stream looks
+ * like one: a request that lasts until something happens to be sent.
  *
- * A push is a send without an open turn, some time after the send before it. After many pushes in a row
- * the stream's own rhythm tells replies from pushes: messages of acknowledgement are short, come at any time
- * between two pushes, and what follows them comes at any time, too. A reply comes sooner than the stream
- * would go on by itself. Some such turns in a row, and the connection streams: from then on what does not
- * answer a short message promptly answers nothing.
+ * A push is a send without an open turn, some time after the send before it. After many pushes in a row the
+ * rhythm of the stream distinguishes replies from pushes. Acknowledgements are short, arrive at any time
+ * between two pushes, and the next push follows at any time, too. A reply is sent sooner than the next push
+ * would be. After some turns in a row that look like acknowledgements the connection counts as a stream: from
+ * then on a send that does not promptly follow a short message does not answer it.
  *
- * Requests whose replies come in pieces are none of that: the pieces are few, or the first one comes
- * promptly, or the request right behind the last piece, or it is longer, or it is HTTP's. A busy event loop
- * needs a round for each piece, and one for the first of them: then nothing but their number tells.
+ * Requests whose replies are sent in pieces differ: the pieces are few, or the first one is sent promptly, or
+ * the request follows right behind the last piece, or is longer, or is HTTP's. A busy event loop needs a
+ * round for each piece, and one for the first of them: then only the number of pieces distinguishes them.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * What no hook tells: messages that nobody answers, and connections whose end was missed. User space runs
- * these iterators every few seconds; where the kernel knows no iterators, for want of type information, the
- * programs that it hands some keys at a time.
+ * Events without a hook: messages that nobody answers, and connections whose end was missed. User space runs
+ * these iterators every few seconds. A kernel without type information has no iterators; there user space
+ * runs programs that get some keys at a time.
  */
 #pragma once
 

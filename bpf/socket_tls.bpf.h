@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * How far a connection is in TLS, what the header says of a record that the running call has read or sent,
- * and TLS' goodbye (close_notify, RFC 8446, 6.1), which is no request and no reply. TLS 1.2 shows its type.
- * Under TLS 1.3 it looks like data of two bytes: whether it was one is known when the connection goes on, or
+ * The progress of a connection in TLS, the header of a record that the running call has read or sent, and
+ * TLS' goodbye (close_notify, RFC 8446, 6.1), which is no request and no reply. TLS 1.2 shows its type. Under
+ * TLS 1.3 it looks like data of two bytes: whether it was a goodbye is known when the connection goes on, or
  * ends.
  */
 #pragma once

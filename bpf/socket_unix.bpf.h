@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The accepted ends of unix connections to watched servers, until their first data comes. By address of the
- * socket, which says nothing once it is freed: the name, shared with the listening socket, must agree.
+ * The accepted ends of unix connections to watched servers, until their first data arrives. The key is the
+ * address of the socket, which may belong to another socket once it is freed: so the name, shared with the
+ * listening socket, must agree.
  */
 #pragma once
 

@@ -3,8 +3,8 @@
  * Does a thread wait for more from this client, and for nothing else? It is blocked in a receive, or in a
  * poll(2) of this one socket. A server that does so owes no reply, unless other threads make its replies.
  *
- * Event loops are not told: epoll stands in the socket's wait queue all the time, whether anybody waits or
- * not, and who waits there waits for many things.
+ * Event loops cannot be judged: epoll is in the socket's wait queue all the time, whether a thread waits or
+ * not, and a thread that waits there waits for many things.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 /*
- * Owns the look-up maps of lib/targets.bpf.h and tells user space what may change the set of targets: cgroups
- * that come and go, listening sockets, processes. These events are rare; they are the only ones that go
- * through a ring buffer.
+ * Owns the look-up maps of lib/targets.bpf.h and reports to user space what may change the set of targets:
+ * cgroups that are made and removed, listening sockets, processes. These events are rare; they are the only
+ * ones that go through a ring buffer.
  */
 #include "lib/basic.bpf.h"
 #include "lib/loss.bpf.h"

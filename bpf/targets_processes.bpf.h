@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * What processes run. /proc/PID/exe of another user's process may be read only with CAP_SYS_PTRACE; an
- * iterator sees the file itself.
+ * The files that processes run. /proc/PID/exe of another user's process may be read only with CAP_SYS_PTRACE;
+ * an iterator has access to the file itself.
  */
 #pragma once
 

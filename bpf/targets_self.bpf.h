@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The cgroups around tacho itself, for where it sees none of them as files: in a container without the host's
- * hierarchy. An iterator over cgroups would need a descriptor of one, or an id inside the reader's cgroup
- * namespace; the list that the kernel keeps of every cgroup's children is there for whoever may trace.
+ * The cgroups around tacho itself, for a tacho that sees none of them as files: in a container without the
+ * host's hierarchy. An iterator over cgroups would need a descriptor of one, or an id inside the reader's
+ * cgroup namespace. The kernel's list of every cgroup's children is available to every process that may
+ * trace.
  */
 #pragma once
 

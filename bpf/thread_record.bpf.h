@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * What is remembered of every thread of a target: the sched probe keeps it, the socket probe takes from it
- * what a request's time went to.
+ * The record of every thread of a target. The sched probe keeps it; the socket probe computes the parts of a
+ * request's time from it.
  *
- * A thread's waits are summed up by kind as they end. Two copies of the sums are the waits between, and what
- * is left of the time between ran on a CPU: so the parts of a request add up to its time, whatever event was
- * missed.
+ * A thread's waits are summed up by kind as they end. The difference of two copies of the sums is the waits
+ * in between; the thread ran on a CPU for the rest of the time. So the parts of a request add up to its time,
+ * whatever event was missed.
  */
 #pragma once
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * What kernels and hooks can do differs. The programs are compiled twice.
+ * The abilities of kernels and hooks differ, so the programs are compiled twice.
  *
  * The full variant follows pointers that the verifier knows, keeps state in the storage of sockets and tasks
  * and uses atomics that return the old value: Linux 5.13 and later, in BTF tracepoints, fentry and fexit.
- * With TACHO_BASIC defined, for Linux 5.10 and for kprobes everywhere:
+ * The fallback variant, with TACHO_BASIC defined, is for Linux 5.10 and for kprobes everywhere:
  *   - members are read by bpf_probe_read_kernel (+10 ns each),
  *   - state is in hash maps (a look-up 5 ns instead of 3, making and dropping one 72 ns),
  *   - old values are read before they are changed: with two CPUs at once in the same place a sum of intervals

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Keeping count of who is where (lib/presence.h). */
+/* Counts the threads that are in a state (lib/presence.h). */
 #pragma once
 
 #include "lib/accumulate.bpf.h"

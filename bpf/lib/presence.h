@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * How much thread time something has taken, of those who are in it still included, without asking them.
+ * The thread time that a state has taken, including that of threads which are still in it, without a look at
+ * these threads.
  *
- * Who comes at time t adds {1, t}, who leaves adds {-1, -t}, on any shard. Then at time `now` the total is
- * threads * now - times_ns, summed over all shards modulo 2^64. A change that is missed or seen too early by
- * a reader puts the total off by its distance from `now` only, as long as both fields are read in step.
+ * A thread that enters at time t adds {1, t}, a thread that leaves adds {-1, -t}, on any shard. Then at time
+ * `now` the total is threads * now - times_ns, summed over all shards modulo 2^64. A change that a reader
+ * misses or reads too early puts the total off only by its distance from `now`, as long as both fields are
+ * read together.
  */
 #pragma once
 

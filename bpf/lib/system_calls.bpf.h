@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Numbers of the system calls that programs know; where an architecture lacks one, a number no call can have.
+/*
+ * Numbers of the system calls that programs know; a number that no call can have where an architecture lacks
+ * one.
  */
 #pragma once
 

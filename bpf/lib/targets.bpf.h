@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Whose is it? The maps are owned by targets.bpf.c; the other objects get the same ones at load time. */
+/*
+ * The look-up of an event's target. targets.bpf.c owns the maps; the other objects get the same ones at load
+ * time.
+ */
 #pragma once
 
 #include "lib/kernel.bpf.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What the target look-up shares between the programs and user space. */
+/* The part of the target look-up that the programs share with user space. */
 #pragma once
 
 #include <linux/types.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What a probe remembers of every thread: in the task's storage, or in a hash by its address
- * (lib/basic.bpf.h). */
+/* A probe's state of every thread: in the task's storage, or in a hash by its address (lib/basic.bpf.h). */
 #pragma once
 
 #include "lib/basic.bpf.h"
