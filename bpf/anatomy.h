@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What a request's time went to, and who served it; shared with user space. */
+/* The parts of a request's time, and how threads served it; shared with user space. */
 #pragma once
 
 #include <linux/types.h>
 
 /*
- * The parts of a request's duration; each moment of it is in one of them. From `handover` on they are those
- * of its service time, and from `runqueue` on what the thread that worked on it waited for.
+ * The parts of a request's duration; each moment of it is in one of them. From `handover` on they are parts
+ * of its service time; from `runqueue` on they are waits of the thread that worked on it.
  */
 enum request_part {
 	TACHO_PART_QUEUE,    /* it waited in the socket */
-	TACHO_PART_RECEIVE,  /* its first bytes were read, the last ones were not */
-	TACHO_PART_HANDOVER, /* read by one thread, and the one that answered had not begun */
+	TACHO_PART_RECEIVE,  /* its first bytes were read, its last ones were not */
+	TACHO_PART_HANDOVER, /* read by one thread, but the answering thread had not begun */
 	TACHO_PART_CPU,
 	TACHO_PART_RUNQUEUE,
 	TACHO_PART_LOCK,
@@ -28,10 +28,10 @@ enum request_part {
 #define TACHO_WAITS (TACHO_PARTS - TACHO_FIRST_WAIT)
 
 enum serving_mode {
-	TACHO_SERVED_BY_READER,	  /* who read it answered it, and had no other request open meanwhile */
+	TACHO_SERVED_BY_READER,	  /* the thread that read it answered it, with no other request open */
 	TACHO_SERVED_HANDED_OVER, /* another thread answered it */
-	TACHO_SERVED_INTERLEAVED, /* who read it answered it, with other requests open */
-	TACHO_SERVING_MODES,	  /* all other requests: nothing is known of their parts */
+	TACHO_SERVED_INTERLEAVED, /* the thread that read it answered it, with other requests open */
+	TACHO_SERVING_MODES,	  /* all other requests: their parts are unavailable */
 };
 
 struct request_parts {
@@ -64,19 +64,19 @@ struct request_record {
 	__u8 address[16];
 };
 
-/* So many of a target's slowest requests are never kept back, whatever comes between two looks of user space.
- */
+/* At least this number of a target's slowest requests is recorded, whatever happens between two readings of
+ * user space. */
 #define RECORDS_A_STEP 16
 
 /*
- * Which requests are told of one by one: those that take as long as the threshold of the minute in which they
- * end, or longer. The next minute's is there before it begins, so that the programs need not wait for user
- * space to see that it has.
+ * The requests that are recorded one by one are those that take as long as the threshold of the minute in
+ * which they end, or longer. The next minute's threshold is set before it begins, so that the programs need
+ * not wait until user space notices the beginning.
  */
 struct record_thresholds {
-	__u64 ns[2];  /* of this minute and of the next; 0: none is told of */
+	__u64 ns[2];  /* of this minute and of the next; 0: none is recorded */
 	__u64 minute; /* when the current minute ends, an even number; plus which of `ns` is this minute's */
-	__u64 begins; /* when it began: what ended before is told of, whatever it took */
+	__u64 begins; /* when it began: a request that ended before is recorded, however short */
 };
 
 static inline __u32 is_of_next_minute(__u64 minute, __u64 ended)
@@ -90,5 +90,6 @@ static inline __u32 record_threshold_of(__u64 minute, __u64 ended)
 	return (minute & 1) ^ is_of_next_minute(minute, ended);
 }
 
-/* What a call that a thread sleeps in waits for: a part, or this: it depends on what is read or written. */
+/* The part that a sleep in a system call belongs to; or this: it depends on the file that is read or written.
+ */
 #define TACHO_WAITS_FOR_FILE 255

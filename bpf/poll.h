@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What the poll probe's programs share with user space. */
+/* Shared by the poll probe's programs and user space. */
 #pragma once
 
 #include "lib/histogram.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What the sched probe's programs share with user space. */
+/* Shared by the sched probe's programs and user space. */
 #pragma once
 
 #include "lib/histogram.h"
@@ -7,29 +7,29 @@
 
 #include <linux/types.h>
 
-/* What a thread does. It is in exactly one state from its first wake-up to its last switch. */
+/* The state of a thread: exactly one from its first wake-up to its last switch. */
 enum thread_state {
 	TACHO_THREAD_RUNNING,
 	TACHO_THREAD_RUNNABLE, /* waits for a CPU: woken, or preempted */
 	TACHO_THREAD_SLEEPING, /* TASK_INTERRUPTIBLE */
 	TACHO_THREAD_BLOCKED,  /* any other sleep */
-	TACHO_THREAD_IOWAIT,   /* the part of it that the kernel flags as waiting for I/O */
+	TACHO_THREAD_IOWAIT,   /* such a sleep that the kernel flags as waiting for I/O */
 	TACHO_THREAD_STATES,
 };
 
 /* Numbers of system calls are below this. */
 #define TACHO_SYSCALLS 512
-/* System calls that off-CPU time is told apart by; `none` (page faults) and `other` are the first two. */
+/* The system calls by which off-CPU time is split; `none` (page faults) and `other` are the first two. */
 #define TACHO_OFFCPU_CALLS 36
 #define TACHO_OFFCPU_NONE 0
 #define TACHO_OFFCPU_OTHER 1
 
-/* CPUs that affinity is known of: the first 256. */
+/* Affinity covers the first 256 CPUs. */
 #define TACHO_AFFINITY_WORDS 4
 /* Affinity is gathered for 2^33 ns (8.6 s) at a time. */
 #define TACHO_AFFINITY_SHIFT 33
 
-/* A CPU is so many units of quota. */
+/* One CPU is 2^20 units of quota. */
 #define TACHO_QUOTA_SHIFT 20
 #define TACHO_NO_QUOTA (~0ULL)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What the socket probe's programs share with user space. */
+/* Shared by the socket probe's programs and user space. */
 #pragma once
 
 #include "anatomy.h"
@@ -21,7 +21,7 @@ enum socket_role {
 	TACHO_ROLE_DATAGRAM,	    /* serves some peers and calls others */
 	TACHO_ROLE_DATAGRAM_SERVER, /* all of its peers */
 	TACHO_ROLE_DATAGRAM_CLIENT,
-	TACHO_ROLE_OTHER,   /* operations count, turns do not */
+	TACHO_ROLE_OTHER,   /* its operations are counted, its turns are not */
 	TACHO_ROLE_IGNORED, /* a server socket on a port that the target does not name */
 	/* Connections of the node itself that the target leaves out (socket_node.bpf.h). */
 	TACHO_ROLE_NODE_SERVER,
@@ -30,7 +30,7 @@ enum socket_role {
 
 /*
  * The operations of a whole target in one direction. `begin` and `end` bracket a change, so that a reader can
- * tell a torn read: it takes `end` first and `begin` last, and they must be equal. Squares are 128 bit.
+ * detect a torn read: it reads `end` first and `begin` last, and they must be equal. Squares are 128 bit.
  */
 struct socket_moments {
 	__u64 begin;
@@ -54,28 +54,27 @@ struct socket_shard {
 	struct fine_histogram duration; /* its count is that of requests answered */
 	struct duration_histogram reply;
 	struct duration_histogram accept_wait;
-	__u64 opened; /* turns: answered, dismissed and unanswered ones are what is no more in flight */
+	__u64 opened; /* turns; those not answered, dismissed or unanswered are in flight */
 	__u64 unanswered;
 	__u64 oneway;		/* messages that got no reply */
-	__u64 handshakes;	/* turns of TLS handshakes, which are in none of the histograms */
+	__u64 handshakes;	/* turns of TLS handshakes, which no histogram counts */
 	__u64 dismissed;	/* turns opened that were no requests after all */
 	__u64 calls_overlapped; /* begun while another one to the same peer was open */
-	__u64 sampled_calls;	/* on streams, that were looked at for several of them at a time */
+	__u64 sampled_calls;	/* on streams, that were examined for several of them at a time */
 	__u64 repeated_calls;	/* of these, with more than one */
 	__u64 overlapped_turns; /* data was waiting unread when the reply went out */
-	__u64 sampled_turns;	/* that were looked at for several requests in one read */
+	__u64 sampled_turns;	/* that were examined for several requests in one read */
 	__u64 repeated_turns;	/* of these, with more than one */
-	__u64 looked;		/* when one was, last; and what decides which is the next */
+	__u64 looked;		/* time of the last examination; and what selects the next turn */
 	__u32 look_in;
 	__u16 look_mask;
 	__u16 looks_in_a_row;
-	__u64 multiplexed_connections; /* on which several requests at a time were seen, or are to be expected
-					*/
+	__u64 multiplexed_connections; /* with several requests at a time, detected or expected */
 	__u64 connections_opened[2];   /* server, client */
 	__u64 connections_closed[2];
-	__u64
-	    node_requests[2]; /* of the node itself, left out of all else: answered, answered to the target */
-	__u64 told_least;     /* of the requests told of one by one, see socket_recorder.bpf.h */
+	__u64 node_requests[2]; /* of the node itself, in no other count: answered by the target, answered to
+				   it */
+	__u64 told_least;	/* of the requests recorded one by one, see socket_recorder.bpf.h */
 	__u32 told;
 	__u32 told_round;
 	struct duration_histogram handover;
@@ -91,15 +90,15 @@ struct socket_chain {
 /* One element per target index. */
 struct socket_chains {
 	struct socket_chain direction[TACHO_DIRECTIONS];
-	__u32 peers;	  /* dependency slots that were asked for */
-	__u32 spare;	  /* one of them that was given back; 0: none */
+	__u32 peers;	  /* dependency slots that were given out */
+	__u32 spare;	  /* one of them that was returned; 0: none */
 	__u64 slow_ns;	  /* set by user space: a request that takes longer is slow; 0: none is */
-	__u64 unrecorded; /* for which there was no room */
+	__u64 unrecorded; /* requests for whose record there was no room */
 	struct record_thresholds record;
 	__u64 pad;
 };
 
-/* A TCP port somebody listens on: tells server sockets from client sockets where their birth was not seen. */
+/* A TCP port with a listener: distinguishes servers' from clients' sockets whose beginning was missed. */
 struct listening_port {
 	__u32 network; /* inode number of the network namespace */
 	__u16 port;    /* host order */
@@ -107,7 +106,7 @@ struct listening_port {
 };
 
 #define TACHO_PEER_ADDRESS 108
-/* A family of peer_address: the address is the index, a __u32, of a configured name. */
+/* A family of peer_address: its address is the index, a __u32, of a configured name. */
 #define TACHO_PEER_NAMED 0xffff
 
 /* A key of map `peer_networks`; IPv4 addresses stand as IPv4-mapped IPv6. */
@@ -116,9 +115,9 @@ struct peer_network {
 	__u8 address[16];
 };
 
-/* Whom a target calls. */
+/* A peer that a target calls. */
 struct peer_address {
-	__u16 family;			  /* AF_INET, AF_INET6, AF_UNIX, TACHO_PEER_NAMED; 0: not known */
+	__u16 family;			  /* AF_INET, AF_INET6, AF_UNIX, TACHO_PEER_NAMED; 0: unknown */
 	__u16 port;			  /* host order */
 	__u8 address[TACHO_PEER_ADDRESS]; /* 4 or 16 bytes, or a path; the first byte of an abstract one is
 					     NUL */

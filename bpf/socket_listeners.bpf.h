@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The sockets that listen, and their ports: an older connection to such a port is a server's. */
+/* The sockets that listen, and their ports: there a connection whose beginning was missed is a server's. */
 #pragma once
 
 #include "socket_storage.bpf.h"

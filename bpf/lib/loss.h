@@ -10,7 +10,8 @@ enum loss_reason {
 	TACHO_LOST_MAP_FULL,	  /* hash map full */
 	TACHO_LOST_STALE_TARGET,  /* a target's block was gone when its event came */
 	TACHO_LOST_PEER_OVERFLOW, /* a peer beyond max_peers: its calls are counted under `other` */
-	TACHO_LOST_HTTP2_STEP, /* bytes of a followed HTTP/2 connection that are no frame, or are not found */
-	TACHO_LOST_HTTP2_STREAM, /* more open streams than are told apart: one reply is not counted */
+	TACHO_LOST_HTTP2_STEP,	  /* bytes of a followed HTTP/2 connection that are not a frame, or were not
+				     found */
+	TACHO_LOST_HTTP2_STREAM,  /* more open streams than can be tracked: one reply is not counted */
 	TACHO_LOSS_REASONS,
 };

@@ -8,7 +8,7 @@
 #define TACHO_FILTER_BITS 4096
 #define TACHO_EVENT_PATH 512
 
-/* A target as the programs know it: a dense index, and an epoch that tells two users of one index apart. */
+/* A target in the programs: a dense index, and an epoch that distinguishes two users of one index. */
 struct target_ref {
 	__u32 index;
 	__u32 epoch;
@@ -20,30 +20,30 @@ struct target_filter {
 };
 
 /*
- * The one element of map `target_rules`. `generation` grows with every change of the maps, so that what a
- * socket or task remembers of an earlier look-up is dropped.
+ * The one element of map `target_rules`. `generation` grows with every change of the maps: then sockets and
+ * tasks drop the result of an earlier look-up.
  *
- * `filters` have the bit (id mod bits) set for every watched cgroup and process: a cheap no for most others.
- * The programs look at the one that `filter` names and set bits in both, so that user space can make the
- * other one anew and pass over to it without a bit being missing.
+ * `filters` have the bit (id mod bits) set for every watched cgroup and process, and so reject most others
+ * cheaply. The programs read the one that `filter` names and set bits in both, so that user space can rebuild
+ * the other one and switch to it without a missing bit.
  */
 struct target_rules {
 	__u32 generation;
 	__u32 process_rules;	/* non-zero while map process_targets may have entries */
 	__u32 watch_executions; /* report every exec: it may start a process that a rule names */
 	__u32 filter;
-	__u64 self_top;	     /* what iterator `list_own_cgroups` descends from; 0: nothing */
+	__u64 self_top;	     /* where iterator `list_own_cgroups` begins; 0: nowhere */
 	__u64 idle_limit_ns; /* a longer gap between operations is idleness, not an interval */
 	__u32 client_rules;  /* non-zero while some target leaves clients out */
 	__u32 pad;
 	struct target_filter filters[2];
 };
 
-/* Which connections are followed by the frames of HTTP/2. */
+/* The connections that are followed by the frames of HTTP/2. */
 enum tacho_http2 {
-	TACHO_HTTP2_AUTO, /* those that begin with its preface, or come to it after an upgrade */
+	TACHO_HTTP2_AUTO, /* those that begin with its preface, or switch to it by an upgrade */
 	TACHO_HTTP2_NEVER,
-	TACHO_HTTP2_ALWAYS, /* older ones, too: by what looks like a frame */
+	TACHO_HTTP2_ALWAYS, /* older ones, too: from the first data that looks like a frame */
 };
 
 /* One element per index in map `target_settings`. */
@@ -52,8 +52,8 @@ struct target_settings {
 	__u32 ports_count; /* 0: every port */
 	__u16 ports[TACHO_PORTS_PER_TARGET];
 	__u32 http2;	    /* enum tacho_http2: whether the frames of HTTP/2 connections are followed */
-	__u32 exclude_node; /* a truth value: requests of the node itself do not count as others' do */
-	__u32 since;	    /* generation; what is remembered from before has not been watched all the time */
+	__u32 exclude_node; /* a truth value: requests of the node itself are left out */
+	__u32 since;	    /* generation; older state of sockets has not been watched all the time */
 	__u32 pad;
 };
 
@@ -80,13 +80,13 @@ struct target_event {
 	char path[TACHO_EVENT_PATH]; /* of a cgroup, below the root of its hierarchy */
 };
 
-/* A cgroup that may be made again, as a unit's is when it is restarted; longer names are not awaited. */
+/* A cgroup that may be made again, as when a unit restarts; longer names are not awaited. */
 struct awaited_cgroup {
 	__u64 parent;
 	char name[120];
 };
 
-/* What iterator `list_own_cgroups` writes; parents before children, a cgroup maybe twice. */
+/* A record of iterator `list_own_cgroups`; parents before children, a cgroup maybe twice. */
 struct own_cgroup {
 	__u64 id;
 	__u64 parent;	/* 0: this is the root */
@@ -99,7 +99,8 @@ enum listener_kind {
 	TACHO_LISTENER_UNIX = 3,
 };
 
-/* What iterator `list_listeners` writes for every listening or bound server socket that a process holds open.
+/* A record of iterator `list_listeners`, for every listening or bound server socket that a process holds
+ * open.
  */
 struct listener_record {
 	__u64 cgroup; /* of the process */
@@ -109,13 +110,13 @@ struct listener_record {
 	__u32 kind;
 	__u16 family;
 	__u16 port;	 /* host order; 0 for unix */
-	__u32 port_free; /* a truth value: any port would have done, the kernel chose this one */
+	__u32 port_free; /* a truth value: the process asked for any port, the kernel chose this one */
 	__u32 pad;
 };
 
 #define TACHO_EXECUTABLE 512
 
-/* What the iterators `list_processes` and `list_process_names` write for every process that runs a file. */
+/* A record of the iterators `list_processes` and `list_process_names`, for every process that runs a file. */
 struct process_record {
 	__u32 tgid;
 	__u32 parent;
