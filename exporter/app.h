@@ -43,7 +43,7 @@ class App {
   Result<void> reload();
 
   [[nodiscard]] scrape::Scraper& scraper() { return *scraper_; }
-  /// Of the targets first, then of the probes.
+  /// The object of the targets first, then those of the probes.
   [[nodiscard]] const std::vector<const kernel::BpfObject*>& objects() const { return objects_; }
   /// run() notifies it that its thread is alive, and of reloads.
   [[nodiscard]] ServiceManager& service_manager() { return service_manager_; }

@@ -44,7 +44,7 @@ struct Cli {
   std::string lib_directory = "/var/lib";  ///< of podman and Docker
   std::string cgroupfs;                    ///< empty: to be found in procfs's mountinfo
   std::string btf_file;                    ///< empty: the kernel's own
-  std::string node;                        ///< what Kubernetes calls this machine; empty: not known
+  std::string node;                        ///< name of this machine in Kubernetes; empty: unknown
   TopOptions top;
 };
 

@@ -13,7 +13,7 @@
 namespace tacho {
 
 /// Reloads on the thread that owns the app, at most once a second. Requests that come before the reload begins share
-/// it; only one caller waits for it, others are told that it is busy.
+/// it; only one caller can wait for it, the others get `busy`.
 class ReloadQueue {
  public:
   using Clock = std::chrono::steady_clock;
@@ -38,7 +38,7 @@ class ReloadQueue {
   void consume();
   /// When serve() is to be called; time_point::max() if no reload was requested.
   [[nodiscard]] Clock::time_point due();
-  /// Ends the wait of the caller; later ones are told that it is busy.
+  /// Ends the wait of the caller; later ones get `busy`.
   void close();
   /// Reloads if that is due.
   void serve(const std::function<Result<void>()>& reload, Clock::time_point now);

@@ -20,7 +20,7 @@ std::optional<SortKey> find_sort_key(std::string_view name);
 /// All names, for messages: "name, rate, p50 …".
 std::string sort_key_names();
 
-/// Which part of the table of targets is wanted.
+/// The requested part of the table of targets.
 struct TableQuery {
   SortKey sort = SortKey::rate;
   bool descending = true;

@@ -87,7 +87,7 @@ struct ContainerLabels {
   std::vector<Label> drop;  ///< targets that are equal without them are merged
 };
 
-/// Which family of kernel hooks a probe uses; automatic takes the first that loads and attaches.
+/// The family of kernel hooks that a probe uses; automatic takes the first that loads and attaches.
 enum class Attach : std::uint8_t { automatic, tracepoint, fentry, kprobe, raw_tracepoint };
 
 struct ProbeSwitch {

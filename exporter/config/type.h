@@ -29,7 +29,7 @@ struct KeyInfo {
   bool is_list = false;
   std::string example;  ///< YAML below the key, for what a default cannot show
 
-  /// What ends its documents: when a change of it takes effect, if that is not at once.
+  /// The end of its documents: when a change takes effect, unless that is at once.
   [[nodiscard]] std::string_view effect() const { return restart ? " Takes effect at the next start." : ""; }
 };
 

@@ -16,7 +16,7 @@ Type<Duration> duration(Duration low, Duration high);
 /// `true` or `false`, nothing else: yes, on and 1 are errors.
 Type<bool> boolean();
 
-/// Text of 1 to `max_bytes` bytes without control characters. `check` says what else is wrong with it, if anything.
+/// Text of 1 to `max_bytes` bytes without control characters. `check` returns further errors, if there are any.
 struct TextRules {
   std::string summary;
   std::size_t max_bytes = 0;
@@ -31,14 +31,14 @@ namespace detail {
 std::optional<std::uint64_t> read_number(const Node& node, std::string_view summary, const Context& context);
 /// The text in `node`; nullptr: reported.
 const std::string* read_text(const Node& node, std::string_view summary, const Context& context);
-/// Index in `words` of what `node` says; nothing: reported.
+/// Index in `words` of the word in `node`; nothing: an error was reported.
 std::optional<std::size_t> read_word(const Node& node, const std::vector<std::string_view>& words,
                                      const Context& context);
 std::string join(const std::vector<std::string>& words);
 
 }  // namespace detail
 
-/// A whole number from `low` to `high`; `noun` says what it is: "a number", "a port".
+/// A whole number from `low` to `high`; `noun` is its name: "a number", "a port".
 template <std::unsigned_integral T>
 Type<T> integer(T low, T high, std::string_view noun) {
   Type<T> type;

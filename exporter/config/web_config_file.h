@@ -68,7 +68,7 @@ struct WebConfig {
 /// "file:line:col: error: …"; passwords are not repeated in it.
 Result<WebConfig> parse_web_config(std::string_view text, const std::filesystem::path& file);
 
-/// How a file is read: its text, cut after one byte more than the limit.
+/// Reads a file: its text, cut after one byte more than the limit.
 using ReadFile = std::function<Result<std::string>(const std::filesystem::path& path, std::size_t limit)>;
 
 /// The same for the file's text. @param read none: from disk

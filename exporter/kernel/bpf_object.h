@@ -89,16 +89,16 @@ class BpfObject {
   /// Adds a line for something that is not a hook, such as where state is kept.
   void note(HookState state) { hooks_.push_back(std::move(state)); }
   [[nodiscard]] bool attached(std::string_view hook) const;
-  /// Of the alternative that a hook is attached by; "none" if there is none.
+  /// The method of the alternative that a hook is attached by; "none" if there is none.
   [[nodiscard]] std::string_view method(std::string_view hook) const;
-  /// How often the kernel was asked to take the object: once, unless a program turned out not to load or attach.
+  /// The number of tries to load the object: one, unless a program did not load or attach.
   [[nodiscard]] unsigned tries() const { return tries_; }
   /// Descriptor of a map of the object; −1 if there is none.
   [[nodiscard]] int map(std::string_view map_name) const;
   /// A loaded program, or nullptr.
   [[nodiscard]] const bpf_program* program(std::string_view program_name) const;
   [[nodiscard]] bpf_object* get() const { return object_.get(); }
-  /// What load_beside() has loaded, or nullptr.
+  /// The object loaded by load_beside(), or nullptr.
   [[nodiscard]] const BpfObject* beside() const { return beside_.get(); }
 
  private:

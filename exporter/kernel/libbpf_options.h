@@ -2,7 +2,7 @@
 
 namespace tacho::kernel {
 
-/// What a call of libbpf takes as options, each of them at its default. LIBBPF_OPTS is C.
+/// The options of a call of libbpf, each of them at its default. LIBBPF_OPTS is C.
 template <class Options>
 Options libbpf_options() {
   Options options{};

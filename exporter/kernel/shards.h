@@ -7,8 +7,8 @@
 
 namespace tacho::kernel {
 
-/// How a target's accumulators are split over CPUs (bpf/lib/accumulate.bpf.h): shard 0 is for every context, the
-/// others for hooks in process context.
+/// The split of a target's accumulators over CPUs (bpf/lib/accumulate.bpf.h): shard 0 is for every context, the others
+/// for hooks in process context.
 struct ShardLayout {
   std::uint32_t process_shards = 1;  ///< a power of two
   bool exclusive = false;            ///< one per CPU: plain additions do

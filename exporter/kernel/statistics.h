@@ -18,11 +18,11 @@ struct ProgramStatistics {
   std::uint64_t misses = 0;  ///< runs skipped because the program interrupted itself
   std::uint32_t verified =
       0;  ///< instructions the verifier processed; 0: before 5.16, unless it was asked while loading
-  std::uint32_t translated = 0;  ///< bytes of BPF as the verifier leaves it; 0: not told without CAP_BPF
-  std::uint32_t compiled = 0;    ///< bytes of machine code; 0: not told without CAP_BPF, or interpreted
+  std::uint32_t translated = 0;  ///< bytes of BPF after the verifier; 0: unavailable without CAP_BPF
+  std::uint32_t compiled = 0;    ///< bytes of machine code; 0: unavailable without CAP_BPF, or interpreted
 };
 
-/// Of all loaded programs of the object.
+/// The statistics of all loaded programs of the object.
 std::vector<ProgramStatistics> program_statistics(const BpfObject& object);
 
 /// Switches the kernel's run statistics (run time and count of every BPF program of the machine) on while it lives.

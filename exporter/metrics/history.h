@@ -78,7 +78,7 @@ class History {
     std::uint8_t queue = 0;
     std::uint8_t idle = 0;
   };
-  /// What one tick has added to a slot.
+  /// The growth of a slot in one tick.
   struct Gain {
     std::uint16_t slot = 0;
     std::uint32_t count = 0;

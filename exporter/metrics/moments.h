@@ -25,7 +25,7 @@ struct Moments {
   Moments& operator+=(const Moments& other);
 };
 
-/// What a counter gained from `older` to `newer`: component by component, modulo 2^64 (2^128).
+/// The growth of a counter from `older` to `newer`: component by component, modulo 2^64 (2^128).
 Moments operator-(const Moments& newer, const Moments& older);
 
 /// Population variance E[δ²] − E[δ]² in s² (ISPASS 2024, eq. 2) of the intervals in `gained`, 0 if there are none.

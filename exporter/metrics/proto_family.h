@@ -20,7 +20,7 @@ namespace tacho::metrics {
 /// When a counter or histogram was 0.
 using Created = std::optional<std::chrono::system_clock::time_point>;
 
-/// Which forms of a histogram a page has that can carry both.
+/// The forms of a histogram on a page that can carry both.
 struct HistogramForms {
   bool classic = true;  ///< cumulative buckets by `le`
   bool native = true;   ///< all that is counted, in the exponential buckets that it is counted in

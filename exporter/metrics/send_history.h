@@ -8,7 +8,7 @@
 
 namespace tacho::metrics {
 
-/// How many sends were counted up to a time, and the time between the first and the last of them.
+/// The number of sends up to a time, and the time between the first and the last of them.
 struct SendPoint {
   std::int64_t time_ns = 0;
   std::uint64_t sends = 0;    ///< intervals and idle gaps: all sends but the first

@@ -14,7 +14,7 @@
 
 namespace tacho::metrics {
 
-/// Where the samples of families[family] begin among those of their kind in a Row.
+/// The place where the samples of families[family] begin among those of their kind in a Row.
 std::size_t first_sample(std::span<const Family> families, std::size_t family);
 
 using Labels = std::vector<std::pair<std::string, std::string>>;
@@ -45,7 +45,7 @@ class TargetSeries {
   [[nodiscard]] std::size_t memory() const;
 
  private:
-  /// Where a family's part begins in the pieces and in Row::values or Row::histograms.
+  /// The place where a family's part begins in the pieces and in Row::values or Row::histograms.
   struct Place {
     std::uint32_t piece = 0;
     std::uint32_t sample = 0;

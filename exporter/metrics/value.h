@@ -79,7 +79,7 @@ struct Exemplar {
   std::size_t fine = 0;      ///< its histogram, in Row::fine; the family has no label of its own
   std::uint64_t ns = 0;      ///< what was observed
   std::int64_t time_ns = 0;  ///< when, CLOCK_MONOTONIC
-  std::vector<std::pair<std::string_view, std::string>> labels;  ///< 128 characters in all, says OpenMetrics
+  std::vector<std::pair<std::string_view, std::string>> labels;  ///< 128 characters in all, by OpenMetrics
 };
 
 /// All samples of one target and one probe, in the order of the probe's families. A counter or gauge family

@@ -12,7 +12,7 @@ namespace tacho::page {
 /// collector must outlive the server.
 std::vector<web::Route> routes(boundary::Collector& collector, const std::string& telemetry_path);
 
-/// A document that the collector makes of the question: 200, or what its status says.
+/// The collector's document for the question: 200, or the error of its status.
 web::Response answered(boundary::Collector& collector, const boundary::Question& question);
 
 }  // namespace tacho::page

@@ -22,7 +22,7 @@ inline std::uint64_t not_negative(std::uint64_t value) {
   return static_cast<std::int64_t>(value) < 0 ? 0 : value;
 }
 
-/// How often a read is tried.
+/// The most tries of a read.
 inline constexpr int kBracketTries = 256;
 
 /// Reads what a program changes between counting up `begin` and `end`, again if a change was under way: `end` is read

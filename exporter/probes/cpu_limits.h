@@ -45,11 +45,11 @@ std::size_t usable_cpus(std::size_t allowed, std::size_t online);
 /// Keeps only the CPUs with numbers below `end`: in the kernel's own sets the bits above are undefined.
 void keep_below(CpuSet& cpus, std::size_t end);
 
-/// CPUs that `cpu.max` allows: "QUOTA PERIOD" in µs. Nothing if it says "max" or is no such file.
+/// CPUs that `cpu.max` allows: "QUOTA PERIOD" in µs. Nothing for "max" and for any other text.
 std::optional<double> parse_cpu_max(std::string_view text);
 /// The same of `cpu.cfs_quota_us` (−1: no quota) and `cpu.cfs_period_us`.
 std::optional<double> parse_cfs_quota(std::string_view quota, std::string_view period);
-/// How many CPUs a list such as "0-3,8" names; nothing if it is empty or no list.
+/// The number of CPUs in a list such as "0-3,8"; nothing if it is empty or not a list.
 std::optional<std::size_t> parse_cpu_list(std::string_view text);
 /// `throttled_usec` of v2's `cpu.stat` or `throttled_time` (ns) of v1's, in ns; nothing without the controller.
 std::optional<std::uint64_t> parse_throttled(std::string_view cpu_stat);
@@ -63,7 +63,7 @@ std::optional<double> cgroup_cpu_limit(const CpuHierarchies& hierarchies, std::s
 /// Time that the cgroup itself was throttled so far, in ns; nothing if it has no such file.
 std::optional<std::uint64_t> cgroup_throttled(const CpuHierarchies& hierarchies, std::string_view path);
 
-/// Whether the cgroup or one above it is frozen; nothing if no file tells.
+/// Whether the cgroup or one above it is frozen; nothing if no file has that.
 std::optional<bool> cgroup_frozen(const CpuHierarchies& hierarchies, std::string_view path);
 
 /// The limits of one target, read again now and then.
@@ -89,7 +89,7 @@ class CpuLimits {
   std::size_t online_ = 0;
   std::size_t threads_ = 0;                 ///< CPUs that threads may run on; 0: unavailable
   std::optional<double> threads_quota_;     ///< and how much of them
-  std::optional<std::uint64_t> throttled_;  ///< as the cgroup told last
+  std::optional<std::uint64_t> throttled_;  ///< the cgroup's last value
   std::int64_t next_ns_ = 0;
   std::int64_t next_frozen_ns_ = 0;
 };

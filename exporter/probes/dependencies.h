@@ -18,7 +18,7 @@ namespace tacho::probes {
 /// slots.
 class Dependencies {
  public:
-  /// @param max_peers of a target that are told apart; slot 0 is all others
+  /// @param max_peers of a target that have slots of their own; slot 0 is all others
   static Result<Dependencies> open(const kernel::BpfObject& object, std::uint32_t max_peers, PeerNames names);
 
   Result<void> add(std::uint32_t index) { return blocks_.add(index); }

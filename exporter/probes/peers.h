@@ -22,8 +22,8 @@ class PeerNames {
   /// After loading, before any program is attached to a socket that matters: fills map `peer_networks`.
   [[nodiscard]] Result<void> publish(const kernel::BpfObject& object) const;
 
-  /// "10.0.0.7:5432", "[2001:db8::1]:443", "database:5432", "unix:/run/db.sock", "unix:@abstract"; "other" for what is
-  /// not known.
+  /// "10.0.0.7:5432", "[2001:db8::1]:443", "database:5432", "unix:/run/db.sock", "unix:@abstract"; "other" for an
+  /// unknown address.
   [[nodiscard]] std::string of(const peer_address& peer) const;
 
  private:

@@ -12,7 +12,7 @@ namespace tacho::probes {
 /// Durations of epoll_wait, poll and select (bpf/poll.bpf.c).
 Result<std::unique_ptr<Probe>> load_poll_probe(const config::Config& config, const Environment& environment);
 
-/// What bpf/poll.bpf.c is compiled to, the best first.
+/// The compilations of bpf/poll.bpf.c, the best first.
 std::vector<kernel::Variant> poll_variants();
 
 }  // namespace tacho::probes

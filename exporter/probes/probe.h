@@ -21,7 +21,7 @@
 
 namespace tacho::probes {
 
-/// What every probe is loaded with.
+/// Passed to every probe when it is loaded.
 struct Environment {
   const kernel::BpfObject* targets = nullptr;  ///< owner of the look-up maps
   const kernel::BpfObject* threads = nullptr;  ///< owner of the threads' records; none: unavailable
@@ -46,7 +46,7 @@ struct Look {
 struct ProbeInfo {
   std::string_view name;
   std::span<const metrics::Family> families;
-  std::span<const std::string_view> bounded_maps;  ///< whose fill is exported
+  std::span<const std::string_view> bounded_maps;  ///< maps whose fill is exported
 };
 
 /// Occasions for work of a probe that no event triggers.

@@ -32,7 +32,7 @@ class Recorder {
   void set_threshold(std::uint32_t index, std::int64_t now_ns, socket_chains& chains);
 
   [[nodiscard]] std::vector<request_record> slowest(std::uint32_t index, std::int64_t now_ns);
-  /// Of tacho_request_duration_seconds: the slowest of the current and the last minute.
+  /// Exemplars for tacho_request_duration_seconds: the slowest of the current and the last minute.
   [[nodiscard]] std::vector<metrics::Exemplar> exemplars(std::uint32_t index, std::int64_t now_ns);
 
  private:

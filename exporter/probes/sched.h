@@ -8,10 +8,11 @@
 
 namespace tacho::probes {
 
-/// What threads do: running, runnable, off CPU and in which system call (bpf/sched.bpf.c); what CPUs they may use.
+/// The states of threads: running, runnable, off CPU and in which system call (bpf/sched.bpf.c); and the CPUs that they
+/// may use.
 Result<std::unique_ptr<Probe>> load_sched_probe(const config::Config& config, const Environment& environment);
 
-/// What bpf/sched.bpf.c is compiled to, the best first.
+/// The compilations of bpf/sched.bpf.c, the best first.
 std::vector<kernel::Variant> sched_variants();
 
 }  // namespace tacho::probes

@@ -12,8 +12,8 @@
 
 namespace tacho::probes {
 
-/// Where the programs count the threads that are off CPU in a system call, by its number on this architecture
-/// (sched.bpf.c, call_slots).
+/// The slots in which the programs count the threads that are off CPU in a system call, by its number on this
+/// architecture (sched.bpf.c, call_slots).
 std::array<std::uint8_t, TACHO_SYSCALLS> call_slots();
 
 /// The parts of a target's sched block that must fit together; sums over shards.

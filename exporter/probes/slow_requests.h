@@ -59,10 +59,10 @@ class SlowRequests {
   /// @param now_ns CLOCK_MONOTONIC
   [[nodiscard]] std::uint64_t threshold(std::int64_t now_ns) const;
 
-  /// Of all minutes, the slowest first.
+  /// The retained requests of all minutes, the slowest first.
   [[nodiscard]] std::vector<request_record> slowest(std::int64_t now_ns);
 
-  /// Of the current and the last minute, in no particular order: until the next change.
+  /// Those of the current and the last minute, in no particular order; valid until the next change.
   [[nodiscard]] std::vector<const request_record*> recent(std::int64_t now_ns) const;
 
  private:

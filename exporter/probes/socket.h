@@ -12,7 +12,7 @@ namespace tacho::probes {
 /// Socket operations, turns and connections (bpf/socket.bpf.c).
 Result<std::unique_ptr<Probe>> load_socket_probe(const config::Config& config, const Environment& environment);
 
-/// What bpf/socket.bpf.c is compiled to, the best first.
+/// The compilations of bpf/socket.bpf.c, the best first.
 std::vector<kernel::Variant> socket_variants();
 
 }  // namespace tacho::probes

@@ -39,7 +39,7 @@ struct Rights {
   std::vector<std::string> lacks;  ///< rights that it should have given up and could not, with the reason
 };
 
-/// Of /proc/PID/status and its threads; an error if the process is gone.
+/// The rights in /proc/PID/status and of its threads; an error if the process is gone.
 Result<Rights> rights_of(std::string process, int pid);
 
 /// The same for each scrape. Reading some twenty threads would take a third of a scrape's time, so the rights are read

@@ -11,9 +11,9 @@
 
 namespace tacho::process {
 
-/// What processes of this program tell each other to begin and to end, with a descriptor where one belongs to it.
+/// Messages between the processes of this program, to begin and to end; some carry a descriptor.
 struct Message {
-  // As wide as what follows: there are no bytes in between, which would pass on what lay there before.
+  // As wide as the next member: padding in between would pass on old bytes of memory.
   enum class Kind : std::uint32_t {  // NOLINT(performance-enum-size)
     none,                            ///< the other end is closed
     start,                           ///< to a starter, with a lane: end the web process, start another that has it

@@ -54,7 +54,7 @@ struct Diagnosis {
   std::optional<request_part> bottleneck;  ///< the part that takes at least half of the time of slow requests
   bool than_hour = false;                  ///< slower than in the hour before, but not than in the last five minutes
 
-  /// What `slower` compares with.
+  /// The period that `slower` compares with.
   [[nodiscard]] const std::optional<Waits>& compared() const { return than_hour ? periods.hour : periods.five_minutes; }
 };
 

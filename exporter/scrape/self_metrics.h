@@ -43,7 +43,7 @@ std::vector<prometheus::MetricFamily> target_metrics(const targets::TargetTable&
 
 std::vector<prometheus::MetricFamily> collector_metrics(std::span<const CollectorResult> results);
 
-/// Of the web server.
+/// The counters of the web server.
 struct WebCounters {
   std::uint64_t open = 0;
   std::uint64_t accepted = 0;
@@ -58,7 +58,7 @@ std::vector<prometheus::MetricFamily> web_metrics(const WebCounters& counters);
 /// @param dropped_elsewhere lines of the log that other processes of tacho dropped
 std::vector<prometheus::MetricFamily> program_metrics(const ReloadState& reload, std::uint64_t dropped_elsewhere = 0);
 
-/// What tacho's processes may do.
+/// The capabilities of tacho's processes.
 std::vector<prometheus::MetricFamily> rights_metrics(std::span<const process::Rights> processes);
 
 /// Events lost by an object so far, by reason; empty if they cannot be read.

@@ -21,7 +21,7 @@
 
 namespace tacho::scrape {
 
-/// What user space keeps about a target.
+/// The state of a target in user space.
 struct TargetState {
   const targets::Target* target = nullptr;
   std::string id;

@@ -112,7 +112,7 @@ struct SlowView {
   std::vector<Target> targets;  ///< of those asked for, that exist
 };
 
-/// What the requests of targets wait for, now and before, and why they are slow.
+/// The waits of the requests of targets, now and before, and the cause of slow ones.
 struct WhyView {
   static constexpr std::size_t kMostTargets = 50;  ///< in one answer
 

@@ -16,7 +16,7 @@
 
 namespace tacho::scrape {
 
-/// Of all targets.
+/// The summaries of all targets.
 std::vector<TargetSummary> summaries(const State& state);
 
 /// A part of the table of targets.
@@ -31,7 +31,7 @@ std::optional<DetailView> detail_view(const State& state, std::string_view id, s
 /// The slowest requests of the last minutes of the targets with these ids, of the first SlowView::kMostTargets of them.
 SlowView slow_view(const State& state, std::span<const std::string> ids);
 
-/// What the requests of the targets with these ids wait for, of the first WhyView::kMostTargets of them.
+/// The waits of the requests of the targets with these ids, of the first WhyView::kMostTargets of them.
 WhyView why_view(const State& state, std::span<const std::string> ids);
 
 }  // namespace tacho::scrape

@@ -49,7 +49,7 @@ struct MeanParts {
 /// The largest one, of those from `first` on.
 request_part largest_part(const std::array<double, TACHO_PARTS>& parts, request_part first = TACHO_PART_QUEUE);
 
-/// What happened in a period.
+/// The requests and waits of a period.
 struct Waits {
   struct Calls {
     std::uint32_t slot = 0;
@@ -70,7 +70,7 @@ struct Waits {
   [[nodiscard]] double rate() const { return seconds > 0 ? requests / seconds : 0; }
 };
 
-/// Of the time between two samples.
+/// The waits between two samples.
 Waits between(const WaitSums& older, const WaitSums& newer);
 
 /// The last hour of a target in bounded memory. Plain values in, no clock; not synchronised. If time or a counter goes
@@ -109,7 +109,7 @@ class WaitHistory {
 
   /// Nothing in the first window.
   [[nodiscard]] std::optional<Periods> periods() const;
-  /// The same of slow requests alone; without any, none is told.
+  /// The same of slow requests alone; empty if there were none.
   [[nodiscard]] Slow slow() const;
   /// The number of samples that are retained.
   [[nodiscard]] std::size_t samples() const;

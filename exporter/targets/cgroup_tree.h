@@ -8,12 +8,12 @@
 
 namespace tacho::targets {
 
-/// Where the cgroup v2 hierarchy is mounted, from /proc/self/mountinfo: /sys/fs/cgroup, or /sys/fs/cgroup/unified on
-/// hybrid hosts. The mount of the whole hierarchy is preferred over that of a part. Where there is none, the v1
-/// hierarchy of the memory controller.
+/// The mount of the cgroup v2 hierarchy, from /proc/self/mountinfo: /sys/fs/cgroup, or /sys/fs/cgroup/unified on hybrid
+/// hosts. The mount of the whole hierarchy is preferred over that of a part. Without one, the v1 hierarchy of the
+/// memory controller.
 Result<std::string> find_cgroup_mount(const std::string& mountinfo_path);
 
-/// Where the v1 hierarchy of a controller such as "cpu" is mounted as a whole; empty if it is not: it may be in v2.
+/// The mount of the whole v1 hierarchy of a controller such as "cpu"; empty if there is none: it may be in v2.
 std::string find_controller_mount(const std::string& mountinfo_path, const std::string& controller);
 
 /// Whether a directory belongs to a hierarchy of cgroup v1.

@@ -109,7 +109,7 @@ class Discovery {
   std::uint64_t seen_ring_losses_ = 0;
   bool everything_due_ = true;
   bool processes_due_ = true;
-  bool looked_ = false;  // at everything, of which the kernel has not been told yet
+  bool looked_ = false;  // a full scan of which the kernel does not know yet
   bool began_ = false;   // a listener to plan for before the next look at the processes
   Time last_plan_{};
   std::chrono::steady_clock::duration process_look_spacing_{};

@@ -12,7 +12,7 @@
 
 namespace tacho::targets {
 
-/// Which target each cgroup belongs to.
+/// The target that each cgroup belongs to.
 struct TargetRules::CgroupOwners {
   static constexpr std::size_t kNone = ~std::size_t{0};
   std::map<std::string, std::size_t> target;         // path → index into the targets, kNone
@@ -25,7 +25,7 @@ struct TargetRules::CgroupOwners {
   }
 };
 
-/// What is known of the container that a cgroup is; nullptr for cgroups inside one and all others.
+/// The name of the container that a cgroup is; nullptr for cgroups inside one and all others.
 inline const ContainerName* container_at(const CgroupIdentity& identity, const std::string& path, const World& world) {
   if (identity.kind != CgroupIdentity::Kind::container || identity.path != path) {
     return nullptr;

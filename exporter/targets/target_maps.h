@@ -69,7 +69,7 @@ class TargetMaps {
   void mark_members();
   void renew_filter();
   void publish();
-  /// Of targets that have members.
+  /// The indices of targets that have members.
   [[nodiscard]] std::set<std::uint32_t> indices() const;
 
   kernel::MappedArray rules_;

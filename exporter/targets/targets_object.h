@@ -17,10 +17,10 @@ namespace tacho::targets {
 Result<std::unique_ptr<kernel::BpfObject>> load_targets_object(std::size_t indices, bool cgroup_v1,
                                                                const kernel::LoadOptions& options);
 
-/// Maps of it whose fill is exported.
+/// The maps of this object whose fill is exported.
 inline constexpr std::array<std::string_view, 2> kBoundedMaps{"cgroup_targets", "process_targets"};
 
-/// What bpf/targets.bpf.c is compiled to, the best first.
+/// The compilations of bpf/targets.bpf.c, the best first.
 std::vector<kernel::Variant> targets_variants();
 
 }  // namespace tacho::targets

@@ -35,7 +35,7 @@ class BasicAuth {
   /// The same, with hashing where it is needed: takes its time.
   Login check(const Users& users, const std::optional<std::string>& authorization);
 
-  /// How many passwords were hashed, for tests of the cache.
+  /// The number of passwords that were hashed, for tests of the cache.
   [[nodiscard]] std::uint64_t hashed() const { return hashed_; }
 
  private:

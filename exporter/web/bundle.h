@@ -21,7 +21,7 @@ class Bundle {
     std::string path;
     Error error;  ///< if there is no text
     std::optional<std::string> text;
-    std::vector<std::int64_t> state = {};  ///< looked at before the file was read; not passed on
+    std::vector<std::int64_t> state = {};  ///< taken before the file was read; not passed on
   };
 
   /// Reads from disk.

@@ -44,7 +44,7 @@ class LiveConfig {
  private:
   struct Watched {
     std::filesystem::path path;
-    std::vector<std::int64_t> state;  ///< what `stat` says that changes with the content; empty: absent
+    std::vector<std::int64_t> state;  ///< values of `stat` that change with the content; empty: absent
 
     bool operator==(const Watched&) const = default;
   };

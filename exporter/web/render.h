@@ -21,8 +21,8 @@ struct Rendered {
 /// A page made for many clients, in the encodings that they take.
 struct Page {
   std::string content_type;
-  std::shared_ptr<const Pieces> plain;   ///< none: nobody wanted it so
-  std::shared_ptr<const Pieces> zipped;  ///< the same; then it was not worth it, or memory did not suffice
+  std::shared_ptr<const Pieces> plain;   ///< none: no client wanted it
+  std::shared_ptr<const Pieces> zipped;  ///< none: the same, or too little was gained, or memory did not suffice
 };
 
 struct RenderOptions {

@@ -37,7 +37,7 @@ class Site {
   BasicAuth auth_;
 };
 
-/// A text response that says what the status means.
+/// A text response with the meaning of the status.
 Response error_response(int status);
 
 }  // namespace tacho::web

@@ -16,7 +16,7 @@ struct FreeSslContext {
 };
 using SslContext = std::unique_ptr<SSL_CTX, FreeSslContext>;
 
-/// Where the system keeps the authorities that it trusts: one file, or else a directory of files.
+/// The system's trusted authorities: one file, or else a directory of files.
 std::filesystem::path system_authorities_file();
 std::filesystem::path system_authorities_directory();
 
