@@ -56,15 +56,11 @@ double work(const Parts& parts) {
   return std::accumulate(parts.begin() + TACHO_PART_CPU, parts.end(), 0.0);
 }
 
-double waiting_share(const Waits& waits) {
-  const double could_run = waits.running + waits.runnable;
-  return could_run > 0 ? waits.runnable / could_run : 0;
-}
-
 /// @param before none: in all
 bool lacks_cpu(const Waits& now, const Waits* before) {
-  const double share = waiting_share(now);
-  return share >= kLacksCpu && (before == nullptr || share >= kSlower * waiting_share(*before));
+  // Compared are waits for as long a time on a CPU: a share that is large cannot grow by much.
+  return now.runnable >= kLacksCpu * (now.running + now.runnable) && now.runnable > 0 &&
+         (before == nullptr || now.runnable * before->running >= kSlower * before->runnable * now.running);
 }
 
 Kind kind_of_cpu(const Waits& now) {

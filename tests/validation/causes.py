@@ -46,6 +46,7 @@ class Scene:
     load: object
     rate: float
     faults: dict[str, Fault]
+    window: float = _WINDOW  # in which at least a hundred requests come: else the last minute is looked at
 
 
 @contextlib.contextmanager
@@ -93,13 +94,16 @@ def _asked(address: str, begin: str, end: str):
     return injected
 
 
-def _statements(command: list, env: dict | None = None):
-    """A database's client whose one request goes on for long."""
+def _statements(command: list, end: list, env: dict | None = None):
+    """A database's client whose one request goes on for long. `end`: has the server end it, which else goes on without the client."""
 
     @contextlib.contextmanager
     def injected():
         with Process(["timeout", _LONGEST, *command], env=env, prefix=CLIENT):
-            yield
+            try:
+                yield
+            finally:
+                run([*CLIENT, *end], env=env)
 
     return injected
 
@@ -154,12 +158,13 @@ def _postgres(prefix):
     with Postgres(prefix, durable=True) as server:
         initialize(server, scale=4)
         hold = "BEGIN; LOCK TABLE pgbench_branches IN EXCLUSIVE MODE; SELECT pg_sleep(.04); COMMIT; SELECT pg_sleep(.01); "
-        psql = [postgres_programs() / "psql", "-h", server.directory, "-p", server.port, "-q", "-o", "/dev/null", "-c", 1000 * hold]
+        psql = [postgres_programs() / "psql", "-h", server.directory, "-p", server.port, "-q", "-o", "/dev/null", "-c"]
+        end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'BEGIN; LOCK%'"
         with PgbenchRate(server, connections=4, prefix=CLIENT) as load:
             yield Scene(load, 40, {
                 "CPU thief": _THIEF,
                 # It sleeps on a latch, which is an epoll.
-                "lock holder": Fault(_statements(psql, server.environment), "event"),
+                "lock holder": Fault(_statements([*psql, 1000 * hold], [*psql, end], server.environment), "event"),
                 "disk writer": _DISK,
             })  # fmt: skip
 
@@ -167,17 +172,18 @@ def _postgres(prefix):
 @contextlib.contextmanager
 def _mariadb(prefix):
     with MariaDB(prefix, durable=True) as server:
-        client = ["mariadb", "--no-defaults", "-u", "root", "-S", server.unix_socket, "--delimiter=//", "-e"]
+        client = ["mariadb", "--no-defaults", "-S", server.unix_socket]
+        admin = [*client, "-u", "root", "-e"]
         tables = "CREATE TABLE v.parent (id INT PRIMARY KEY, n INT); INSERT INTO v.parent VALUES (1, 1);"
         tables += "CREATE TABLE v.t (id INT AUTO_INCREMENT PRIMARY KEY, parent INT, FOREIGN KEY (parent) REFERENCES v.parent (id))"
-        run([*client[:-2], "-e", f"CREATE DATABASE v; {tables}"])
+        run([*admin, f"CREATE DATABASE v; {tables}; CREATE USER holder@localhost; GRANT ALL ON *.* TO holder@localhost"])
         hold = "START TRANSACTION; UPDATE v.parent SET n = n + 1; DO SLEEP(.04); COMMIT; DO SLEEP(.01);"
         hold = f"BEGIN NOT ATOMIC FOR i IN 1..1000 DO {hold} END FOR; END"
         with OpenLoop(server.address, "mysql", "INSERT INTO v.t (parent) VALUES (1)", CLIENT, connections=4) as load:
             # Seldom two at a time: the second would wait for the first one's thread, which writes for both.
-            yield Scene(load, 15, {
+            yield Scene(load, 25, window=5, faults={
                 "CPU thief": _THIEF,
-                "lock holder": Fault(_statements([*client, hold]), "lock"),
+                "lock holder": Fault(_statements([*client, "-u", "holder", "--delimiter=//", "-e", hold], [*admin, "KILL USER holder@localhost"]), "lock"),
                 "disk writer": _DISK,
             })  # fmt: skip
 
@@ -225,11 +231,11 @@ def _see(tacho: Tacho, seconds: float) -> None:
 
 def _trial(server: str, fault: str, scene: Scene, group: Cgroup) -> Trial:
     injected = scene.faults.get(fault)
-    with Tacho(configuration(group, _WINDOW, anatomy=True), prefix=CLIENT) as tacho:
+    with Tacho(configuration(group, scene.window, anatomy=True), prefix=CLIENT) as tacho:
         tacho.wait_for_target(TARGET)
-        _see(tacho, 3 * _WINDOW)
+        _see(tacho, 3 * scene.window)
         with injected.inject() if injected else contextlib.nullcontext():
-            _see(tacho, 2 * _WINDOW)
+            _see(tacho, 2 * scene.window)
             told = why(tacho)
     cause = told["cause"]
     return Trial(server, fault, injected.cause if injected else "", cause["name"] if cause else "", told["sentence"])
@@ -239,7 +245,7 @@ def trials(server: str, count: int, faults: list[str] | None = None):
     """`count` trials of each fault that the server knows, and of nothing, in turns."""
     with Cgroup(server) as group, SCENES[server]([*group.prefix, *SERVER]) as scene:
         kinds = [kind for kind in (NONE, *scene.faults) if not faults or kind in faults]
-        seconds = count * len(kinds) * (7 * _WINDOW + 6) + 10
+        seconds = count * len(kinds) * (7 * scene.window + 6) + 10
         scene.load.start(scene.rate, seconds, 1)
         for _ in range(count):
             for kind in kinds:

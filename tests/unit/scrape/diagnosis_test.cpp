@@ -169,6 +169,9 @@ TEST_CASE("a shortage of CPUs is told by threads that wait for one, wherever the
   short_before.runnable = 0.5;
   now.throttled = 0;
   CHECK(named(change(short_before, now)) == "runqueue");
+  // A large share that became a larger one: they wait three times as long for each second that they run.
+  now.runnable = 1.5;
+  CHECK(named(change(short_before, now)) == "cpu shortage");
   // They hardly wait at all.
   now.runnable = 0.02;
   CHECK(named(change(before, now)) == "runqueue");
