@@ -118,7 +118,7 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 	peer = sender(sk, st, source, now);
 	if (peer && peer->role == PEER_CALLED && !peer->open && dispel_doubt(st)) {
 		/* Rather somebody's who has been taken for the one that was called. */
-		peer = NULL;
+		peer = called_earlier(st);
 		source = ADDRESS_UNKNOWN;
 		if (slot)
 			slot->source = source;
@@ -328,6 +328,8 @@ static __always_inline void datagram_sent(struct sock *sk, struct socket_state *
 			peer->first = find_peer_slot(&st->target, sk, &to.address);
 	}
 	st->has_called = true;
+	if (st->called != to.destination)
+		st->called_before = st->called;
 	st->called = to.destination;
 	calls = calls_to(peer);
 	call_begun(&calls, count, now);

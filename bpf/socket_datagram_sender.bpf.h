@@ -24,6 +24,15 @@ static __always_inline struct datagram_peer *called_with_all(struct socket_state
 	return all && all->role == PEER_CALLED && now - all->seen < DATAGRAM_PATIENCE_NS ? all : NULL;
 }
 
+/* Who was called before the last one that was, and has not answered; NULL: nobody. */
+static __always_inline struct datagram_peer *called_earlier(const struct socket_state *st)
+{
+	struct datagram_peer *peer =
+	    st->called_before ? find_datagram_peer(peer_id(st, st->called_before)) : NULL;
+
+	return peer && peer->role == PEER_CALLED && peer->open ? peer : NULL;
+}
+
 /* Who has sent what was just received; NULL: not known. */
 static __always_inline struct datagram_peer *sender(struct sock *sk, struct socket_state *st, u64 source,
 						    u64 now)
@@ -37,7 +46,7 @@ static __always_inline struct datagram_peer *sender(struct sock *sk, struct sock
 			return peer;
 		/* It was read before its arrival was told: an answer, where one is awaited. */
 		peer = find_datagram_peer(peer_id(st, st->called));
-		return peer && peer->role == PEER_CALLED && peer->open ? peer : NULL;
+		return peer && peer->role == PEER_CALLED && peer->open ? peer : called_earlier(st);
 	}
 	id = peer_id(st, source);
 	peer = find_datagram_peer(id);

@@ -68,7 +68,10 @@ struct socket_state {
 	u32 generation;	   /* of the look-up maps when it was found */
 	u64 owner;	   /* cgroup id or thread group that `target` was found by */
 	/* Of the open turn. */
-	u64 first_arrival;
+	union {
+		u64 first_arrival;
+		u64 called_before; /* datagram socket: another one, before `called` */
+	};
 	u64 turn_arrival; /* of the last data that the server had to wait for */
 	u64 turn_read;	  /* when that was read */
 	u32 turn_bytes;

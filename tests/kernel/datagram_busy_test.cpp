@@ -2,6 +2,7 @@
 
 #include <array>
 #include <catch2/catch.hpp>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -92,4 +93,42 @@ TEST_CASE("a busy datagram server is counted exactly, however late its arrivals 
   CHECK(where.value("tacho_requests_in_flight") == 0);
   server.tell();
   server.finish();
+}
+
+TEST_CASE("answers that come from two at once are each counted for the one that was called") {
+  constexpr int kCalls = 5000;
+  const Watched where;
+  std::array<UniqueFd, 2> peers{bound_socket(0), bound_socket(0)};
+  const std::array<std::uint16_t, 2> ports{port_of(peers[0]), port_of(peers[1])};
+  Child caller(where.directory(), [&ports](Line& parent) {
+    for (int i = 0; i < kCalls; ++i) {
+      const UniqueFd socket = bound_socket(0);
+      for (const std::uint16_t port : ports) {
+        send_to(socket, port);
+      }
+      for (std::size_t answers = 0; answers < ports.size(); ++answers) {
+        (void)spin_for(socket);
+      }
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  {
+    std::vector<std::jthread> answering;
+    for (const UniqueFd& peer : peers) {
+      answering.emplace_back([&peer] {
+        for (int i = 0; i < kCalls; ++i) {
+          send_to(peer, ntohs(spin_for(peer).sin_port));
+        }
+      });
+    }
+  }
+  (void)caller.hear();
+  for (const std::uint16_t port : ports) {
+    CHECK(where.value("tacho_dependency_calls_total", {{"peer", "127.0.0.1:" + std::to_string(port)}}) == kCalls);
+  }
+  CHECK(where.value("tacho_requests_total") == 0);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  caller.tell();
+  caller.finish();
 }
