@@ -37,7 +37,7 @@ struct datagram_ring {
 	u64 touched;
 	u64 last_read;
 	u64 turned;    /* when `buried` was turned over */
-	u64 told_last; /* where the kernel has it */
+	u64 told_last; /* where the kernel has what a hook told of last; 0: that has been received */
 	u32 arrived;
 	u32 taken;	   /* of the arrivals */
 	u32 newest;	   /* of the slots, the one that was taken last */
@@ -201,9 +201,7 @@ static __always_inline u32 take_from(u32 *counter, u32 count)
  */
 static __always_inline bool is_told(struct datagram_ring *ring, u64 skb)
 {
-	const struct datagram_slot *last = &ring->slots[(ring->arrived - 1) % DATAGRAM_SLOTS];
-
-	return exchange(&ring->told_last, skb) == skb && (last->skb != (u32)skb || !last->read);
+	return exchange(&ring->told_last, skb) == skb;
 }
 
 static __always_inline void ring_arrived(struct datagram_ring *ring, const struct arrival *arrival, u64 skb,

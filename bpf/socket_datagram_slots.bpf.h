@@ -74,6 +74,7 @@ static __always_inline struct datagram_slot *take_slot(struct socket_state *st, 
 						       u32 before, u64 source, u32 bytes, u64 now)
 {
 	u32 waiting = ring->arrived - ring->taken;
+	struct datagram_slot *slot;
 	u32 number;
 
 	if (!waiting || waiting >= 1U << 31) {
@@ -82,6 +83,7 @@ static __always_inline struct datagram_slot *take_slot(struct socket_state *st, 
 		number = fill_slot(ring, now, source, count_by_size(ring, bytes), 0);
 		ring->newest = number;
 		ring->taken = number + 1;
+		ring->told_last = 0;
 		return &ring->slots[number % DATAGRAM_SLOTS];
 	}
 	number = fetch_add_u32(&ring->taken, 1);
@@ -91,5 +93,9 @@ static __always_inline struct datagram_slot *take_slot(struct socket_state *st, 
 		ring->taken = number + 1;
 	}
 	ring->newest = number;
-	return waiting > DATAGRAM_SLOTS ? NULL : &ring->slots[number % DATAGRAM_SLOTS];
+	slot = &ring->slots[number % DATAGRAM_SLOTS];
+	/* The next one may be at the same place. */
+	if ((u32)ring->told_last == slot->skb)
+		ring->told_last = 0;
+	return waiting > DATAGRAM_SLOTS ? NULL : slot;
 }

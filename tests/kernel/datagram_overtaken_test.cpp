@@ -2,7 +2,9 @@
 
 #include <array>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "kernel/support/child.h"
@@ -136,4 +138,42 @@ TEST_CASE("whom a server asks for a request that was read before its arrival was
   CHECK(where.value("tacho_requests_in_flight") == 0);
   resolver.tell();
   resolver.finish();
+}
+
+TEST_CASE("a request that was read before its arrival was told does not cost the others their arrival") {
+  constexpr int kAtOnce = 3000;
+  constexpr int kLater = 60;
+  constexpr auto kPause = std::chrono::milliseconds(2);
+  const Watched where;
+  Child server(where.directory(), [&](Line& parent) {
+    const UniqueFd socket = bound_socket(20061);
+    parent.tell(port_of(socket));
+    for (int i = 0; i < kAtOnce; ++i) {
+      send_to(socket, ntohs(spin_for(socket).sin_port));
+    }
+    for (int i = 0; i < kLater; ++i) {
+      (void)parent.hear();  // it has come
+      std::this_thread::sleep_for(kPause);
+      send_to(socket, ntohs(spin_for(socket).sin_port));
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const auto port = static_cast<std::uint16_t>(server.hear());
+  const UniqueFd client = bound_socket(0);
+  for (int i = 0; i < kAtOnce; ++i) {
+    send_to(client, port);
+    (void)spin_for(client);
+  }
+  const double before = where.value("tacho_request_queue_seconds_sum");
+  for (int i = 0; i < kLater; ++i) {
+    send_to(client, port);
+    server.tell();
+    (void)spin_for(client);
+  }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == kAtOnce + kLater);
+  CHECK(where.value("tacho_request_queue_seconds_sum") - before >= kLater * 0.002);
+  server.tell();
+  server.finish();
 }
