@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <numeric>
 #include <string_view>
 
 #include "metrics/buckets.h"
+#include "metrics/entry.h"
 #include "probes/bracket.h"
 #include "probes/histogram_decode.h"
 #include "probes/slow_requests.h"
@@ -15,56 +17,90 @@ namespace tacho::probes {
 namespace {
 
 using metrics::Family;
+using metrics::Sink;
 using metrics::Type;
 using metrics::Value;
 
-constexpr std::array kFamilies{
-    Family{"tacho_request_time_seconds_total", Type::counter, "seconds",
-           "Time of requests by part. queue: unread in the socket; receive: from the first read to the last; handover: "
-           "read, but the answering thread has not begun; cpu; runqueue: waiting for a CPU; lock: futex and "
-           "semaphores; disk; network: in a call on a socket; event: in epoll, poll, select and the like; sleep; "
-           "other. The parts add up to the durations of the requests whose mode is known.",
-           "part", kPartNames},
-    Family{"tacho_request_serving_total", Type::counter, "",
-           "Requests by the threads that served them. same_thread: the thread that read it answered it, with no other "
-           "request open meanwhile; handed_over: another thread answered it; interleaved: the thread that read it "
-           "answered it, with other requests open, so the parts are those of all of these; unknown: not included in "
-           "the parts.",
-           "mode", kModeNames},
-    Family{"tacho_slow_request_time_seconds_total", Type::counter, "seconds",
-           "Time of slow requests by the same parts. A request is slow above `probes.anatomy.slow`, by default above "
-           "the target's own p99 of the last minute.",
-           "part", kPartNames},
-    Family{"tacho_slow_requests_total", Type::counter, "", "Slow requests whose mode is known.", "", {}},
-    Family{"tacho_unrecorded_requests_total",
-           Type::counter,
-           "",
-           "Requests that may have been among the slowest of their minute but were dropped, because the buffer of "
-           "records was full.",
-           "",
-           {}},
-    Family{"tacho_request_handover_seconds",
-           Type::histogram,
-           "seconds",
-           "Time from the last read of a request by one thread to the moment at which the answering thread began: the "
-           "queue inside the server.",
-           "",
-           {}},
+struct AnatomySource {
+  const Anatomy& anatomy;
+  std::uint64_t requests;
+  bool present;  ///< else all is absent
+
+  [[nodiscard]] Value count(std::uint64_t n) const { return present ? Value::count(n) : Value::absent(); }
 };
+using AnatomyEntry = metrics::Entry<AnatomySource>;
 
 std::uint64_t known(const Anatomy::Parts& parts) {
-  std::uint64_t sum = 0;
-  for (const std::uint64_t requests : parts.requests) {
-    sum += requests;
-  }
-  return sum;
+  return std::accumulate(parts.requests.begin(), parts.requests.end(), std::uint64_t{0});
 }
 
-void push_parts(const Anatomy::Parts& parts, bool present, metrics::Row& row) {
-  for (const std::uint64_t ns : parts.ns) {
-    row.values.push_back(present ? Value::nanoseconds(static_cast<std::int64_t>(ns)) : Value::absent());
-  }
+void add_parts(const Anatomy::Parts& parts, bool present, Sink& out) {
+  out.each(parts.ns, [present](std::uint64_t ns) {
+    return present ? Value::nanoseconds(static_cast<std::int64_t>(ns)) : Value::absent();
+  });
 }
+
+constexpr std::array kEntries{
+    AnatomyEntry{
+        Family{"tacho_request_time_seconds_total", Type::counter, "seconds",
+               "Time of requests by part. queue: unread in the socket; receive: from the first read to the last; "
+               "handover: "
+               "read, but the answering thread has not begun; cpu; runqueue: waiting for a CPU; lock: futex and "
+               "semaphores; disk; network: in a call on a socket; event: in epoll, poll, select and the like; sleep; "
+               "other. The parts add up to the durations of the requests whose mode is known.",
+               "part", kPartNames},
+        [](const AnatomySource& s, Sink& out) { add_parts(s.anatomy.all, s.present, out); }},
+    AnatomyEntry{
+        Family{
+            "tacho_request_serving_total", Type::counter, "",
+            "Requests by the threads that served them. same_thread: the thread that read it answered it, with no other "
+            "request open meanwhile; handed_over: another thread answered it; interleaved: the thread that read it "
+            "answered it, with other requests open, so the parts are those of all of these; unknown: not included in "
+            "the parts.",
+            "mode", kModeNames},
+        [](const AnatomySource& s, Sink& out) {
+          out.each(s.anatomy.all.requests, [&s](std::uint64_t served) { return s.count(served); });
+          const std::uint64_t followed = known(s.anatomy.all);
+          out.add(s.count(s.requests > followed ? s.requests - followed : 0));
+        }},
+    AnatomyEntry{
+        Family{
+            "tacho_slow_request_time_seconds_total", Type::counter, "seconds",
+            "Time of slow requests by the same parts. A request is slow above `probes.anatomy.slow`, by default above "
+            "the target's own p99 of the last minute.",
+            "part", kPartNames},
+        [](const AnatomySource& s, Sink& out) { add_parts(s.anatomy.slow, known(s.anatomy.slow) > 0, out); }},
+    AnatomyEntry{Family{"tacho_slow_requests_total", Type::counter, "", "Slow requests whose mode is known.", "", {}},
+                 [](const AnatomySource& s, Sink& out) {
+                   const std::uint64_t slow = known(s.anatomy.slow);
+                   out.add(slow > 0 ? Value::count(slow) : Value::absent());
+                 }},
+    AnatomyEntry{
+        Family{"tacho_unrecorded_requests_total",
+               Type::counter,
+               "",
+               "Requests that may have been among the slowest of their minute but were dropped, because the buffer of "
+               "records was full.",
+               "",
+               {}},
+        [](const AnatomySource& s, Sink& out) { out.add(s.count(s.anatomy.unrecorded)); }},
+    AnatomyEntry{
+        Family{
+            "tacho_request_handover_seconds",
+            Type::histogram,
+            "seconds",
+            "Time from the last read of a request by one thread to the moment at which the answering thread began: the "
+            "queue inside the server.",
+            "",
+            {}},
+        [](const AnatomySource& s, Sink& out) {
+          if (s.anatomy.all.requests[TACHO_SERVED_HANDED_OVER] > 0) {
+            out.add(s.anatomy.handover);
+          }
+        }},
+};
+
+constexpr auto kFamilies = metrics::families_of(kEntries);
 
 constexpr std::uint8_t wait_for(request_part part) {
   return static_cast<std::uint8_t>(part - TACHO_FIRST_WAIT);
@@ -130,21 +166,10 @@ std::span<const Family> anatomy_families() {
 
 void decode(const std::optional<Anatomy>& anatomy, std::uint64_t requests, metrics::Row& row) {
   const Anatomy nothing;
-  const Anatomy& a = anatomy ? *anatomy : nothing;
-  const bool present = anatomy && requests > 0;
-  push_parts(a.all, present, row);
-  for (const std::uint64_t served : a.all.requests) {
-    row.values.push_back(present ? Value::count(served) : Value::absent());
-  }
-  const std::uint64_t followed = known(a.all);
-  row.values.push_back(present ? Value::count(requests > followed ? requests - followed : 0) : Value::absent());
-  const std::uint64_t slow = known(a.slow);
-  push_parts(a.slow, slow > 0, row);
-  row.values.push_back(slow > 0 ? Value::count(slow) : Value::absent());
-  row.values.push_back(present ? Value::count(a.unrecorded) : Value::absent());
-  if (a.all.requests[TACHO_SERVED_HANDED_OVER] > 0) {
-    row.histograms.push_back(a.handover);
-  }
+  metrics::append_all(
+      kEntries,
+      {.anatomy = anatomy ? *anatomy : nothing, .requests = requests, .present = anatomy.has_value() && requests > 0},
+      row);
 }
 
 std::uint64_t SlowThreshold::update(config::Duration configured, const metrics::FineHistogram& durations,

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "metrics/buckets.h"
+#include "metrics/entry.h"
 #include "probes/bracket.h"
 #include "probes/histogram_decode.h"
 
@@ -11,31 +12,54 @@ namespace tacho::probes {
 namespace {
 
 using metrics::Family;
+using metrics::Sink;
 using metrics::Type;
 using metrics::Value;
 
 constexpr std::array<std::string_view, TACHO_POLL_OUTCOMES> kOutcomes{"ready", "timeout", "nonblocking", "error"};
 
-constexpr std::array kFamilies{
-    Family{"tacho_poll_duration_seconds", Type::histogram, "seconds",
-           "Duration of completed epoll_wait, poll and select calls; nonblocking: called with a timeout of zero.",
-           "outcome", kOutcomes},
-    Family{"tacho_poll_duration_mean_seconds",
-           Type::gauge,
-           "seconds",
-           "Mean duration of polling calls over {window}, waits in progress included (ISPASS 2024: saturation slack).",
-           "",
-           {}},
-    Family{"tacho_poll_waiters", Type::gauge, "", "Threads that are waiting in a polling call now.", "", {}},
-    Family{"tacho_idle_seconds_total",
-           Type::counter,
-           "seconds",
-           "Thread time spent waiting in polling calls, waits in progress included.",
-           "",
-           {}},
-    Family{
-        "tacho_threads", Type::gauge, "", "Threads that have called epoll_wait, poll or select and are alive.", "", {}},
+struct PollSource {
+  const PollSnapshot& snapshot;
+  std::uint64_t idle_ns;
+  const metrics::Gauges& gauges;
 };
+using PollEntry = metrics::Entry<PollSource>;
+
+constexpr std::array kEntries{
+    PollEntry{
+        Family{"tacho_poll_duration_seconds", Type::histogram, "seconds",
+               "Duration of completed epoll_wait, poll and select calls; nonblocking: called with a timeout of zero.",
+               "outcome", kOutcomes},
+        [](const PollSource& s, Sink& out) { out.each(s.snapshot.duration); }},
+    PollEntry{
+        Family{
+            "tacho_poll_duration_mean_seconds",
+            Type::gauge,
+            "seconds",
+            "Mean duration of polling calls over {window}, waits in progress included (ISPASS 2024: saturation slack).",
+            "",
+            {}},
+        [](const PollSource& s, Sink& out) { out.add(Value::number(s.gauges.poll_mean)); }},
+    PollEntry{Family{"tacho_poll_waiters", Type::gauge, "", "Threads that are waiting in a polling call now.", "", {}},
+              [](const PollSource& s, Sink& out) { out.add(Value::count(s.snapshot.times.waiting())); }},
+    PollEntry{
+        Family{"tacho_idle_seconds_total",
+               Type::counter,
+               "seconds",
+               "Thread time spent waiting in polling calls, waits in progress included.",
+               "",
+               {}},
+        [](const PollSource& s, Sink& out) { out.add(Value::nanoseconds(static_cast<std::int64_t>(s.idle_ns))); }},
+    PollEntry{Family{"tacho_threads",
+                     Type::gauge,
+                     "",
+                     "Threads that have called epoll_wait, poll or select and are alive.",
+                     "",
+                     {}},
+              [](const PollSource& s, Sink& out) { out.add(Value::count(not_negative(s.snapshot.threads))); }},
+};
+
+constexpr auto kFamilies = metrics::families_of(kEntries);
 
 }  // namespace
 
@@ -94,11 +118,7 @@ PollSample sample_of(const PollSnapshot& s, std::uint64_t idle_ns) {
 }
 
 void decode(const PollSnapshot& s, std::uint64_t idle_ns, const metrics::Gauges& gauges, metrics::Row& row) {
-  row.histograms.insert(row.histograms.end(), s.duration.begin(), s.duration.end());
-  row.values.push_back(Value::number(gauges.poll_mean));
-  row.values.push_back(Value::count(s.times.waiting()));
-  row.values.push_back(Value::nanoseconds(static_cast<std::int64_t>(idle_ns)));
-  row.values.push_back(Value::count(not_negative(s.threads)));
+  metrics::append_all(kEntries, {.snapshot = s, .idle_ns = idle_ns, .gauges = gauges}, row);
 }
 
 }  // namespace tacho::probes

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "metrics/entry.h"
 #include "probes/bracket.h"
 #include "probes/histogram_decode.h"
 
@@ -26,6 +27,7 @@ namespace tacho::probes {
 namespace {
 
 using metrics::Family;
+using metrics::Sink;
 using metrics::Type;
 using metrics::Value;
 
@@ -87,37 +89,61 @@ constexpr auto kCallNames = [] {
   return names;
 }();
 
-constexpr std::array kFamilies{
-    Family{"tacho_thread_state_seconds_total", Type::counter, "seconds",
-           "Thread time by state, time in the current state included. running: on a CPU; runnable: waiting for a CPU; "
-           "sleeping: interruptible sleep; iowait: any other sleep that the kernel flags as waiting for I/O; blocked: "
-           "the rest.",
-           "state", kStates},
-    Family{"tacho_offcpu_seconds_total", Type::counter, "seconds",
-           "Thread time off CPU (sleeping, blocked, iowait) by the system call that the thread was in, waits in "
-           "progress included. none: in no system call (page faults); other: in one that has no series of its own.",
-           "syscall", kCallNames},
-    Family{"tacho_runqueue_delay_seconds",
-           Type::histogram,
-           "seconds",
-           "Time that a thread waited for a CPU: from its wake-up or preemption until it ran.",
-           "",
-           {}},
-    Family{"tacho_cpu_throttled_seconds_total",
-           Type::counter,
-           "seconds",
-           "Time in which the CPU quota kept the target's cgroup from running, over all CPUs (cpu.stat); 0 without a "
-           "cgroup of its own.",
-           "",
-           {}},
-    Family{"tacho_cpu_limit_cores",
-           Type::gauge,
-           "",
-           "CPUs that the target may use: the minimum of the CPUs that are online, the quotas and cpusets of its "
-           "cgroup and those above it, and the CPUs that its threads are allowed to run on.",
-           "",
-           {}},
+Value seconds(std::uint64_t ns) {
+  return Value::nanoseconds(static_cast<std::int64_t>(ns));
+}
+
+struct SchedSource {
+  const metrics::Histogram& runqueue_delay;
+  const SchedTotals& totals;
+  const CpuAllowance& allowance;
 };
+using SchedEntry = metrics::Entry<SchedSource>;
+
+constexpr std::array kEntries{
+    SchedEntry{
+        Family{
+            "tacho_thread_state_seconds_total", Type::counter, "seconds",
+            "Thread time by state, time in the current state included. running: on a CPU; runnable: waiting for a CPU; "
+            "sleeping: interruptible sleep; iowait: any other sleep that the kernel flags as waiting for I/O; blocked: "
+            "the rest.",
+            "state", kStates},
+        [](const SchedSource& s, Sink& out) { out.each(s.totals.state_ns, seconds); }},
+    SchedEntry{
+        Family{"tacho_offcpu_seconds_total", Type::counter, "seconds",
+               "Thread time off CPU (sleeping, blocked, iowait) by the system call that the thread was in, waits in "
+               "progress included. none: in no system call (page faults); other: in one that has no series of its own.",
+               "syscall", kCallNames},
+        [](const SchedSource& s, Sink& out) { out.each(s.totals.offcpu_ns, seconds); }},
+    SchedEntry{Family{"tacho_runqueue_delay_seconds",
+                      Type::histogram,
+                      "seconds",
+                      "Time that a thread waited for a CPU: from its wake-up or preemption until it ran.",
+                      "",
+                      {}},
+               [](const SchedSource& s, Sink& out) { out.add(s.runqueue_delay); }},
+    SchedEntry{
+        Family{
+            "tacho_cpu_throttled_seconds_total",
+            Type::counter,
+            "seconds",
+            "Time in which the CPU quota kept the target's cgroup from running, over all CPUs (cpu.stat); 0 without a "
+            "cgroup of its own.",
+            "",
+            {}},
+        [](const SchedSource& s, Sink& out) { out.add(seconds(s.allowance.throttled_ns)); }},
+    SchedEntry{
+        Family{"tacho_cpu_limit_cores",
+               Type::gauge,
+               "",
+               "CPUs that the target may use: the minimum of the CPUs that are online, the quotas and cpusets of its "
+               "cgroup and those above it, and the CPUs that its threads are allowed to run on.",
+               "",
+               {}},
+        [](const SchedSource& s, Sink& out) { out.add(Value::number(s.allowance.cores)); }},
+};
+
+constexpr auto kFamilies = metrics::families_of(kEntries);
 
 }  // namespace
 
@@ -228,14 +254,7 @@ void SchedTotals::raise(const SchedTimes& times) {
 
 void decode(const metrics::Histogram& runqueue_delay, const SchedTotals& totals, const CpuAllowance& allowance,
             metrics::Row& row) {
-  const auto seconds = [&row](std::uint64_t ns) {
-    row.values.push_back(Value::nanoseconds(static_cast<std::int64_t>(ns)));
-  };
-  std::ranges::for_each(totals.state_ns, seconds);
-  std::ranges::for_each(totals.offcpu_ns, seconds);
-  row.histograms.push_back(runqueue_delay);
-  seconds(allowance.throttled_ns);
-  row.values.push_back(Value::number(allowance.cores));
+  metrics::append_all(kEntries, {.runqueue_delay = runqueue_delay, .totals = totals, .allowance = allowance}, row);
 }
 
 }  // namespace tacho::probes
