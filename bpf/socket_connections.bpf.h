@@ -164,7 +164,8 @@ static __always_inline bool is_ended_by_us(struct sock *sk, int state)
 	return state == TCP_ESTABLISHED && FIELD(sk, sk_shutdown) & SEND_SHUTDOWN;
 }
 
-/* Who has said goodbye reads no more, nor the client's own, which came meanwhile. Its end is one byte, too. */
+/* Who has said goodbye reads no more, nor the client's own, which came meanwhile. Its end is one byte, too.
+ */
 static __always_inline bool has_left_unread(struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sock_of(sk);
