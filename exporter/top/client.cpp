@@ -158,7 +158,7 @@ Client::Client(Url url, std::unique_ptr<Tls> tls, std::chrono::seconds patience)
     : url_(std::move(url)), tls_(std::move(tls)), patience_(patience) {}
 Client::~Client() = default;
 
-Result<std::unique_ptr<Client>> Client::open(Url url, Manners manners) {
+Result<std::unique_ptr<Client>> Client::open(Url url, const Manners& manners) {
   std::unique_ptr<Tls> tls;
   if (url.tls) {
     auto made = Tls::make(manners);

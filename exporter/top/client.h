@@ -21,7 +21,7 @@ struct Manners {
 /// OSSL_HTTP_get): the program has OpenSSL anyway. Certificates are judged by the system's, or by a file of them.
 class Client {
  public:
-  static Result<std::unique_ptr<Client>> open(Url url, Manners manners);
+  static Result<std::unique_ptr<Client>> open(Url url, const Manners& manners);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
   ~Client();

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "probes/slow_requests.h"
 #include "waits_samples.h"
 
 using Catch::Matchers::EndsWith;
