@@ -93,9 +93,11 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 			name_sender(sk, st, shard, ADDRESS_UNKNOWN, now);
 		ring->sender_at = 0;
 	}
+	if (ring)
+		note_datagram_reader(ring);
 	if (st->role != TACHO_ROLE_DATAGRAM_SERVER)
 		source = ring ? ADDRESS_UNKNOWN : source_of_read(sk, st);
-	before = ring ? slots_before(sk, ring) : 0;
+	before = ring ? slots_before(sk, st, ring) : 0;
 	if (before == NO_SLOT) {
 		doubt(st);
 		arrival = ring->slots[ring->taken % DATAGRAM_SLOTS].arrival;
@@ -104,7 +106,7 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 		slot = take_slot(st, ring, before, source, bytes, now);
 		if (!slot) {
 			arrival = oldest_arrival(ring, now);
-		} else if (is_written(st, ring, slot)) {
+		} else if (is_written(st, ring, ring->newest)) {
 			arrival = slot->arrival;
 			source = slot->source;
 			count = slot->open;
@@ -140,7 +142,7 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 		if (!ring)
 			return;
 		slot = take_slot(st, ring, 0, source, bytes, now);
-		if (slot && !is_written(st, ring, slot)) {
+		if (slot && !is_written(st, ring, ring->newest)) {
 			slot = NULL;
 			slotless = count;
 		}
@@ -248,7 +250,7 @@ static __always_inline void served_sent(struct socket_state *st, struct socket_s
 		open = take_from(&ring->anonymous, count);
 		if (!open && now - ring->gone_at < LATE_REPLIES_NS)
 			open = take_from(&ring->gone, count);
-		if (!open && ring->open && dispel_doubt(st)) {
+		if (!open && ring->open && (dispel_doubt(st) || dispel_swap(ring))) {
 			/* Or somebody else's who has been taken for the sender. */
 			source = ADDRESS_ANY;
 			open = 1;
@@ -304,14 +306,15 @@ static __always_inline void datagram_sent(struct sock *sk, struct socket_state *
 		return;
 	}
 	if (!peer || peer->role != PEER_CALLED) {
-		bool doubted = st->doubts && !st->has_called && !(ring && ring->is_named);
+		bool doubted =
+		    ring && ring->open && (st->doubts || ring->swaps) && !st->has_called && !ring->is_named;
 
 		if (to.destination == ADDRESS_UNKNOWN && ring && ring->open) {
 			reply_sent(st, shard, ring, NULL, ADDRESS_ANY, smaller(count, ring->open), now,
 				   last_receive);
 			return;
 		}
-		if (peer || (ring && ring->anonymous) || (doubted && ring && ring->open) ||
+		if (peer || (ring && ring->anonymous) || doubted ||
 		    has_served_before(sk, st, to.destination) || st->role == TACHO_ROLE_DATAGRAM_SERVER) {
 			if (!peer && to.destination != ADDRESS_UNKNOWN) {
 				peer = add_datagram_peer(id, PEER_SERVED, now);

@@ -48,7 +48,8 @@ struct datagram_ring {
 	u32 buried[2];	   /* of these, those that have no slot; the second ones are older */
 	u32 gone;	   /* forgotten ones whose sender is not known */
 	u64 gone_at;	   /* when they were forgotten */
-	u64 reader;	   /* thread that has read last, see socket_datagram_sender.bpf.h */
+	u64 reader;	   /* thread that has read last */
+	u32 swaps;	   /* times that another thread has read, of those that may have to be made good */
 	u64 sender_at;	   /* where the sender's address stands in user space; 0: not known */
 	bool is_named;	   /* the sender of what was read last is certain */
 	/* Who was taken for the sender of a request because something was sent there; 0: nobody is in
@@ -188,10 +189,17 @@ static __always_inline u32 smaller(u32 a, u32 b)
 /* Takes `count` from a counter that others change, too; what is not in it stays. @return what was taken */
 static __always_inline u32 take_from(u32 *counter, u32 count)
 {
-	u32 taken = smaller(*(volatile u32 *)counter, count);
+	u32 taken = smaller(*(volatile u32 *)counter, count), had;
 
-	__sync_fetch_and_add(counter, -taken);
-	return taken;
+	if (!taken || taken >= 1U << 31)
+		return 0;
+	had = fetch_add_u32(counter, -taken);
+	if (had >= taken && had < 1U << 31)
+		return taken;
+	/* Another one has taken of it meanwhile, and has left too little. */
+	had = had < 1U << 31 ? had : 0;
+	__sync_fetch_and_add(counter, taken - had);
+	return had;
 }
 
 /*
@@ -225,29 +233,29 @@ static __always_inline u32 count_by_size(const struct datagram_ring *ring, u32 b
 /* Times that another CPU is looked after, which writes a slot. */
 #define LOOKS_FOR_SLOT 64
 
-static __always_inline bool has_newest(const struct datagram_ring *ring, const struct datagram_slot *slot)
+static __always_inline bool is_in_place(const struct datagram_ring *ring, u32 number)
 {
-	return *(const volatile u32 *)&slot->lap == ring->newest + 1;
+	return *(const volatile u32 *)&ring->slots[number % DATAGRAM_SLOTS].lap == number + 1;
 }
 
-/* A global function: the verifier works through its loop once a program. */
-__noinline u32 newest_gets_written(u64 number)
+/* A global function: the verifier works through its loop once a program. @param socket its number */
+__noinline u32 gets_in_place(u64 socket, u32 number)
 {
-	const struct datagram_ring *ring = bpf_map_lookup_elem(&datagram_rings, &number);
+	const struct datagram_ring *ring = bpf_map_lookup_elem(&datagram_rings, &socket);
 	u32 looks = 0;
 
 	if (!ring)
 		return false;
-	while (looks < LOOKS_FOR_SLOT && !has_newest(ring, &ring->slots[ring->newest % DATAGRAM_SLOTS]))
+	while (looks < LOOKS_FOR_SLOT && !is_in_place(ring, number))
 		looks++;
 	return looks < LOOKS_FOR_SLOT;
 }
 
-/* The hook of an arrival has taken the slot `newest`, and is about to write it. @return whether it has */
+/* The hook of an arrival has taken the slot, and is about to write it. @return whether it has */
 static __always_inline bool is_written(const struct socket_state *st, const struct datagram_ring *ring,
-				       const struct datagram_slot *slot)
+				       u32 number)
 {
-	return has_newest(ring, slot) || newest_gets_written(st->number);
+	return is_in_place(ring, number) || gets_in_place(st->number, number);
 }
 
 /* The oldest arrival that is still known. */

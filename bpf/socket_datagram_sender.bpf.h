@@ -59,6 +59,29 @@ static __always_inline struct datagram_peer *sender(struct sock *sk, struct sock
 }
 
 /*
+ * Of threads that read one socket the hooks may run in another order than they took the datagrams: each is
+ * taken for the other's sender's, until both hooks have run. A reply that comes before answers somebody's.
+ */
+static __always_inline void note_datagram_reader(struct datagram_ring *ring)
+{
+	u64 thread = bpf_get_current_pid_tgid();
+
+	if (ring->reader == thread)
+		return;
+	if (ring->reader && ring->swaps < MOST_DOUBTS)
+		ring->swaps++;
+	ring->reader = thread;
+}
+
+static __always_inline bool dispel_swap(struct datagram_ring *ring)
+{
+	if (!ring->swaps)
+		return false;
+	ring->swaps--;
+	return true;
+}
+
+/*
  * What was read before the hook of its arrival had run is nobody's. The call that reads it writes the
  * sender's address where the caller asked for it, but behind the hook. So the place is noted, and read when
  * the same thread sends or receives by this socket again. Calls without an address, recvmmsg and io_uring
@@ -78,7 +101,6 @@ static __always_inline void note_sender(struct datagram_ring *ring)
 		bpf_probe_read_user(&name, sizeof(name), (const void *)PT_REGS_PARM2_CORE_SYSCALL(regs));
 		break;
 	}
-	ring->reader = bpf_get_current_pid_tgid();
 	ring->sender_at = name;
 }
 

@@ -13,23 +13,45 @@
 /* Of what waits, so much is looked at. */
 #define LOOKED_AT 4
 
-/* The datagrams that will be received next, as in slots; 0: no more are waiting. */
-static __always_inline void read_queue(struct sock *sk, u32 *waiting)
-{
-	u32 first = is_udp(sk) ? BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen) : 0;
-	u32 all = first + FIELD(sk, sk_receive_queue.qlen);
-	struct sk_buff *skb = NULL;
+/* The datagrams that are waiting: first those of the reader's own queue, which UDP has. */
+struct waiting_datagrams {
+	u32 of_reader;
+	u32 all;
+	struct sk_buff *next; /* will be received next, if any is waiting */
+};
 
-	if (first)
-		skb = BPF_CORE_READ((struct udp_sock *)sk, reader_queue.next);
+static __always_inline struct waiting_datagrams datagrams_waiting(struct sock *sk)
+{
+	struct waiting_datagrams waiting = {};
+
+	if (is_udp(sk))
+		waiting.of_reader = BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen);
+	waiting.all = waiting.of_reader + FIELD(sk, sk_receive_queue.qlen);
+	if (waiting.of_reader)
+		waiting.next = BPF_CORE_READ((struct udp_sock *)sk, reader_queue.next);
+	else if (waiting.all)
+		waiting.next = BPF_CORE_READ(sk, sk_receive_queue.next);
+	return waiting;
+}
+
+/* The first ones of them, as in slots; 0: there are no more. */
+static __always_inline void read_queue(struct sock *sk, const struct waiting_datagrams *waiting, u32 *queue)
+{
+	struct sk_buff *skb = waiting->next;
+
 	_Pragma("unroll") for (u32 i = 0; i < LOOKED_AT; i++)
 	{
-		if (i == first)
+		if (i && i == waiting->of_reader)
 			skb = BPF_CORE_READ(sk, sk_receive_queue.next);
-		waiting[i] = i < all ? (u64)skb : 0;
-		if (i + 1 < all)
+		queue[i] = i < waiting->all ? (u64)skb : 0;
+		if (i + 1 < waiting->all)
 			skb = BPF_CORE_READ(skb, next);
 	}
+}
+
+static __always_inline bool is_slot_of(const struct datagram_ring *ring, u32 number, u32 skb)
+{
+	return is_in_place(ring, number) && ring->slots[number % DATAGRAM_SLOTS].skb == skb;
 }
 
 #define NO_SLOT (~0U)
@@ -39,28 +61,29 @@ static __always_inline void read_queue(struct sock *sk, u32 *waiting)
  * stand for nothing, for it was dropped after it had come (a wrong checksum), or told twice. NO_SLOT: its
  * arrival was not told, and the first slot is that of a datagram which waits.
  */
-static __noinline u32 slots_before(struct sock *sk, const struct datagram_ring *ring)
+static __noinline u32 slots_before(struct sock *sk, const struct socket_state *st,
+				   const struct datagram_ring *ring)
 {
-	u32 waiting[LOOKED_AT], first = ring->taken, told = ring->arrived - first;
+	u32 queue[LOOKED_AT], first = ring->taken, told = ring->arrived - first;
+	struct waiting_datagrams waiting;
 
 	if (!told || told > DATAGRAM_SLOTS)
 		return 0;
-	read_queue(sk, waiting);
-	if (!waiting[0])
+	waiting = datagrams_waiting(sk);
+	if (!waiting.all)
 		return told - 1;
+	/* All was told in order; or the memory of what was received is in use again. */
+	if (told > 1 && is_slot_of(ring, first + 1, (u64)waiting.next))
+		return 0;
+	read_queue(sk, &waiting, queue);
 	for (u32 i = 0; i < LOOKED_AT && i < told; i++) {
-		const struct datagram_slot *slot = &ring->slots[(first + i) % DATAGRAM_SLOTS];
-		u32 skb = slot->skb;
+		u32 skb;
 
-		if (*(const volatile u32 *)&slot->lap != first + i + 1)
-			return i ? i - 1 : 0; /* it is being written */
-		if (!skb ||
-		    (skb != waiting[0] && skb != waiting[1] && skb != waiting[2] && skb != waiting[3]))
-			continue;
-		/* Or the memory of what was received is in use again. */
-		if (!i && told > 1 && ring->slots[(first + 1) % DATAGRAM_SLOTS].skb == skb)
-			return 0;
-		return i ? i - 1 : NO_SLOT;
+		if (!is_written(st, ring, first + i))
+			return i ? i - 1 : NO_SLOT;
+		skb = ring->slots[(first + i) % DATAGRAM_SLOTS].skb;
+		if (skb && (skb == queue[0] || skb == queue[1] || skb == queue[2] || skb == queue[3]))
+			return i ? i - 1 : NO_SLOT;
 	}
 	/* What is waiting is not told yet. */
 	return told <= LOOKED_AT ? told - 1 : 0;

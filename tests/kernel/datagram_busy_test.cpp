@@ -6,7 +6,6 @@
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
-#include <cerrno>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,40 +25,6 @@ constexpr std::size_t kSockets = 12;
 constexpr int kRounds = 2000;
 constexpr int kRequests = kAskers * kSockets * kRounds;
 constexpr std::size_t kMostAtOnce = 16;
-
-/// What one call receives and the next one sends back.
-class Batch {
- public:
-  Batch() {
-    for (std::size_t i = 0; i < kMostAtOnce; ++i) {
-      parts_[i] = {.iov_base = data_[i].data(), .iov_len = kDatagramBytes};
-      messages_[i].msg_hdr = {.msg_name = &from_[i],
-                              .msg_namelen = sizeof(from_[i]),
-                              .msg_iov = &parts_[i],
-                              .msg_iovlen = 1,
-                              .msg_control = nullptr,
-                              .msg_controllen = 0,
-                              .msg_flags = 0};
-    }
-  }
-
-  /// @return how many were answered; 0: none came within the socket's patience
-  int echo(const UniqueFd& socket) {
-    const int got = ::recvmmsg(socket.get(), messages_.data(), kMostAtOnce, MSG_WAITFORONE, nullptr);
-    if (got < 0) {
-      must(errno == EAGAIN, "recvmmsg");
-      return 0;
-    }
-    must(::sendmmsg(socket.get(), messages_.data(), static_cast<unsigned>(got), 0) == got, "sendmmsg");
-    return got;
-  }
-
- private:
-  std::array<std::array<char, kDatagramBytes>, kMostAtOnce> data_{};
-  std::array<sockaddr_in, kMostAtOnce> from_{};
-  std::array<iovec, kMostAtOnce> parts_{};
-  std::array<mmsghdr, kMostAtOnce> messages_{};
-};
 
 /// Asks from new sockets each time, all at once.
 void ask_from_new_sockets(std::uint16_t port) {
@@ -91,9 +56,11 @@ TEST_CASE("a busy datagram server is counted exactly, however late its arrivals 
       std::vector<std::jthread> serving;
       for (int i = 0; i < threads; ++i) {
         serving.emplace_back([&] {
-          Batch batch;
+          Batch batch(kMostAtOnce);
           while (answered < kRequests) {
-            answered += batch.echo(socket);
+            const std::size_t got = batch.receive(socket);
+            batch.send(socket, got);
+            answered += static_cast<int>(got);
           }
         });
       }

@@ -350,24 +350,11 @@ TEST_CASE("a server that receives and sends many datagrams a call serves and cal
     const UniqueFd socket = bound_socket(20011);
     parent.tell(port_of(socket));
     (void)parent.hear();
-    std::array<std::array<char, kBytes>, kBatch + 1> data{};
-    std::array<sockaddr_in, kBatch + 1> from{};
-    std::array<iovec, kBatch + 1> parts{};
-    std::array<mmsghdr, kBatch + 1> messages{};
-    for (std::size_t i = 0; i < messages.size(); ++i) {
-      parts[i] = {.iov_base = data[i].data(), .iov_len = kBytes};
-      messages[i].msg_hdr = {.msg_name = &from[i],
-                             .msg_namelen = sizeof(from[i]),
-                             .msg_iov = &parts[i],
-                             .msg_iovlen = 1,
-                             .msg_control = nullptr,
-                             .msg_controllen = 0,
-                             .msg_flags = 0};
-    }
+    Batch batch(kBatch + 1);
     for (int round = 0; round < 3; ++round) {
-      must(::recvmmsg(socket.get(), messages.data(), kBatch, MSG_WAITFORONE, nullptr) == kBatch, "recvmmsg");
-      from[kBatch] = loopback(peer);
-      must(::sendmmsg(socket.get(), messages.data(), kBatch + 1, 0) == kBatch + 1, "sendmmsg");
+      must(batch.receive(socket) == kBatch, "a batch");
+      batch.peer(kBatch) = loopback(peer);
+      batch.send(socket, kBatch + 1);
       receive_once(socket, kBytes);
       parent.tell();
       (void)parent.hear();

@@ -60,4 +60,29 @@ sockaddr_in spin_for(const UniqueFd& socket) {
   return from;
 }
 
+Batch::Batch(std::size_t most) : data_(most), from_(most), parts_(most), messages_(most) {
+  for (std::size_t i = 0; i < most; ++i) {
+    parts_[i] = {.iov_base = data_[i].data(), .iov_len = kDatagramBytes};
+    messages_[i].msg_hdr = {.msg_name = &from_[i],
+                            .msg_namelen = sizeof(from_[i]),
+                            .msg_iov = &parts_[i],
+                            .msg_iovlen = 1,
+                            .msg_control = nullptr,
+                            .msg_controllen = 0,
+                            .msg_flags = 0};
+  }
+}
+
+std::size_t Batch::receive(const UniqueFd& socket) {
+  const int got =
+      ::recvmmsg(socket.get(), messages_.data(), static_cast<unsigned>(messages_.size()), MSG_WAITFORONE, nullptr);
+  must(got >= 0 || errno == EAGAIN, "recvmmsg");
+  return got > 0 ? static_cast<std::size_t>(got) : 0;
+}
+
+void Batch::send(const UniqueFd& socket, std::size_t count) {
+  must(::sendmmsg(socket.get(), messages_.data(), static_cast<unsigned>(count), 0) == static_cast<int>(count),
+       "sendmmsg");
+}
+
 }  // namespace tacho::kernel_test

@@ -1,8 +1,12 @@
 #pragma once
 
 #include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 
+#include <array>
 #include <cstdint>
+#include <vector>
 
 #include "base/unique_fd.h"
 
@@ -22,5 +26,26 @@ void send_to(const UniqueFd& socket, std::uint16_t port);
 sockaddr_in spin_for(const UniqueFd& socket);
 /// The same. @param from where the kernel writes from where
 void spin_for(const UniqueFd& socket, sockaddr_in& from);
+
+/// Datagrams that one call receives and another one sends back to where they came from.
+class Batch {
+ public:
+  explicit Batch(std::size_t most);
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  /// Waits for the first one only. @return how many have come; 0: none within the socket's patience
+  std::size_t receive(const UniqueFd& socket);
+  /// The first `count` of them, in one call.
+  void send(const UniqueFd& socket, std::size_t count);
+  /// Where one came from, and goes to.
+  sockaddr_in& peer(std::size_t number) { return from_.at(number); }
+
+ private:
+  std::vector<std::array<char, kDatagramBytes>> data_;
+  std::vector<sockaddr_in> from_;
+  std::vector<iovec> parts_;
+  std::vector<mmsghdr> messages_;
+};
 
 }  // namespace tacho::kernel_test
