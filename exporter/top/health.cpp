@@ -20,9 +20,12 @@ Result<void> ask_health(Url url) {
   if (answer || status == 401) {
     return {};
   }
-  const std::string what =
-      status == 0 ? answer.error().message : (*client)->url().text() + ": /-/healthy answers " + std::to_string(status);
-  return fail(what + (tls ? "" : "; if it speaks TLS, give the --web.config.file"));
+  // What the client says names options that this command does not have.
+  const int code = answer.error().code;
+  const std::string what = status != 0 ? "/-/healthy answers " + std::to_string(status)
+                           : code != 0 ? Error::from_errno("cannot connect", code).message
+                                       : "no answer of an HTTP server";
+  return fail((*client)->url().text() + ": " + what + (tls ? "" : "; if it speaks TLS, give the --web.config.file"));
 }
 
 }  // namespace tacho::top

@@ -141,7 +141,7 @@ def test_health_tells_a_serving_tacho_from_none():
         assert health(f"--web.listen-address={running.address}") == (0, "")
         assert health(f"--web.listen-address=:{running.port}") == (0, "")
     status, said = health(f"--web.listen-address={running.address}")
-    assert status == 1 and f"http://{running.address}: connect: Connection refused" in said
+    assert status == 1 and f"{running.address}: cannot connect" in said and "--url" not in said
     assert health("--web.listen-address=nonsense")[0] == 1
 
 
@@ -168,7 +168,7 @@ def test_health_finds_unix_sockets_and_refuses_other_servers():
         assert health(f"--web.listen-address={place}")[0] == 1
     with ExactServer() as other:
         status, said = health(f"--web.listen-address={other.address}")
-        assert status == 1 and f"{other.address}: " in said
+        assert status == 1 and "no answer of an HTTP server" in said
 
 
 def test_health_waits_only_so_long():
