@@ -2,6 +2,7 @@
 
 import csv
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -135,3 +136,20 @@ def test_trials_and_levels_are_read_as_they_were_written(tmp_path):
     assert anatomy.read(tmp_path / "anatomy.csv") == [level]
     assert "| redis | 50 % | 100 | 4 | queue 3, cpu 1 | same_thread 100 % |" in tables.anatomy([level])
     assert causes.read(tmp_path / "none.csv") == [] == anatomy.read(tmp_path / "none.csv")
+
+
+def test_a_run_of_one_kind_renews_its_table_alone(tmp_path):
+    here = pathlib.Path(__file__).resolve().parent
+    document = tmp_path / "WAITS.md"
+    document.write_text((here / "WAITS.md").read_text())
+    level = anatomy.Level("redis", "50 %", 100, 0.004, dict.fromkeys(anatomy.PARTS, 0.0) | {"queue": 0.004},
+                          dict.fromkeys(anatomy.MODES, 0.0) | {"unknown": 1.0})  # fmt: skip
+    with open(tmp_path / "anatomy.csv", "w", newline="") as out:
+        csv.writer(out).writerows([anatomy.COLUMNS, level.row()])
+    before, mark, of_causes = document.read_text().partition("## Is the cause named?")
+    subprocess.run([here / "report", tmp_path, "--into", tmp_path], check=True)
+    text = document.read_text()
+    assert "| redis | 50 % | 100 | 4 | queue 4 | unknown 100 % |" in text
+    assert mark and text.count(mark) == 1
+    end = "<!-- end of the generated part: causes -->"
+    assert text.partition(mark)[2].partition(end)[0] == of_causes.partition(end)[0]
