@@ -7,6 +7,7 @@
  * older than the probe or than its target are found by walking the tasks.
  */
 #include "lib/loss.bpf.h"
+#include "lib/own_time.bpf.h"
 #include "poll_calls.bpf.h"
 #include "poll_state.bpf.h"
 
@@ -86,6 +87,7 @@ static __always_inline void end_wait(struct poll_state *st, struct poll_shard *s
 	add(&shard->waiters, -1);
 	add(&shard->started_ns, -started);
 	mark_change(&shard->end);
+	end_own_time(&shard->own_ns, now, now);
 }
 
 static __always_inline void begin_wait(struct poll_state *st, bool nonblocking, u32 shard_index)
@@ -115,6 +117,7 @@ static __always_inline void begin_wait(struct poll_state *st, bool nonblocking, 
 		add(&shard->waiters, 1);
 		add(&shard->started_ns, now);
 		mark_change(&shard->end);
+		end_own_time(&shard->own_ns, now, now);
 	}
 }
 

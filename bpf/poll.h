@@ -27,4 +27,5 @@ struct poll_shard {
 	__u64 started_ns;
 	__u64 end;
 	__u64 threads; /* that have called poll, less those that have exited */
+	__u64 own_ns;  /* estimated time of the programs, see lib/own_time.bpf.h */
 };

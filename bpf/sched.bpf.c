@@ -8,6 +8,7 @@
  * from sources that are allowed in any context. Only one change of a thread's state happens at a time, since
  * it is made under that lock. Threads that sleep already are found by walking the tasks.
  */
+#include "lib/own_time.bpf.h"
 #include "sched_affinity.bpf.h"
 #include "sched_thread.bpf.h"
 
@@ -70,6 +71,7 @@ static __always_inline void switch_out(struct sched_state *st, struct task_struc
 	st->since = now;
 	begin_state(st, sums, shard);
 	mark_change(&sums->end);
+	end_own_time(&sums->own_ns, now, now);
 out:
 	/* Giving memory back is no work for the scheduler, where it goes with the task. */
 	if ((bits & TASK_DEAD) && !STATE_GOES_WITH_TASK)
@@ -80,6 +82,8 @@ static __always_inline void switch_in(struct sched_state *st, struct task_struct
 {
 	u32 shard = process_shard();
 	struct sched_shard *sums = get_shard(&st->target, shard);
+	/* `now` may be from before the other thread was switched out. */
+	u64 since = st->since, begun = begin_own_time(since);
 
 	if (!sums)
 		return;
@@ -96,6 +100,7 @@ static __always_inline void switch_in(struct sched_state *st, struct task_struct
 		st->affinity_at = now;
 		note_affinity(&sums->affinity[(now >> TACHO_AFFINITY_SHIFT) & 1], task, now);
 	}
+	end_own_time(&sums->own_ns, since, begun);
 }
 
 static __always_inline void on_switch(bool preempted, struct task_struct *prev, struct task_struct *next)
@@ -131,6 +136,7 @@ static __always_inline void become_runnable(struct sched_state *st)
 	st->since = now;
 	begin_state(st, sums, shard);
 	mark_change(&sums->end);
+	end_own_time(&sums->own_ns, now, now);
 }
 
 /* Of a thread that has slept. The event also comes for threads that were about to, with interrupts on: those

@@ -51,4 +51,5 @@ struct sched_shard {
 	struct presence calls[TACHO_OFFCPU_CALLS];
 	struct duration_histogram runqueue_delay;
 	struct sched_affinity affinity[2]; /* by period modulo 2 */
+	__u64 own_ns;			   /* estimated time of the programs, see lib/own_time.bpf.h */
 };

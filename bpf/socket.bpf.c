@@ -7,6 +7,7 @@
  * lives in its own storage, which a listening socket hands to the sockets it accepts, so that data can be
  * timed in the interrupt that brings it, before any process has touched the socket.
  */
+#include "lib/own_time.bpf.h"
 #include "socket_adopt.bpf.h"
 #include "socket_again.bpf.h"
 #include "socket_binding.bpf.h"
@@ -112,8 +113,8 @@ static __always_inline void on_operation(struct sock *sk, int bytes, u32 directi
 	struct socket_state *st;
 	struct socket_shard *shard;
 	struct tcp_sock *tp;
+	u64 now, seed, begun;
 	u32 index;
-	u64 now;
 
 	if (!rules)
 		return;
@@ -131,6 +132,8 @@ static __always_inline void on_operation(struct sock *sk, int bytes, u32 directi
 		node_operation(st, shard, sk, bytes, direction);
 		return;
 	}
+	seed = chains->direction[direction].last;
+	begun = begin_own_time(seed);
 	tp = tcp_sock_of(sk);
 	now = operation_time(st, tp, direction);
 	account(&shard->moments[direction], &chains->direction[direction], now, bytes, rules->idle_limit_ns);
@@ -158,6 +161,7 @@ static __always_inline void on_operation(struct sock *sk, int bytes, u32 directi
 			datagram_received(sk, st, shard, bytes, now);
 		break;
 	}
+	end_own_time(&shard->own_ns, seed, begun);
 }
 
 /* A datagram may be empty; at the end of a stream, or when the socket was shut down, nothing was received. */
@@ -215,8 +219,9 @@ static __always_inline void note_first_out(struct sock *sk)
 static __always_inline void on_data_ready(struct sock *sk)
 {
 	struct socket_state *st;
+	u64 now, seed, begun;
+	struct socket_shard *shard;
 	struct tcp_sock *tp;
-	u64 now;
 
 	if (is_unix(sk))
 		note_first_out(sk);
@@ -232,6 +237,8 @@ static __always_inline void on_data_ready(struct sock *sk)
 	}
 	if (is_unix(sk) && !FIELD(sk, sk_receive_queue.qlen))
 		return; /* The reader was faster than this hook. */
+	seed = st->last_ready;
+	begun = begin_own_time(seed);
 	tp = tcp_sock_of(sk);
 	now = tp ? FIELD(tp, tcp_clock_cache) : bpf_ktime_get_ns();
 	data_arrived(st, sk, tp, now);
@@ -247,6 +254,11 @@ static __always_inline void on_data_ready(struct sock *sk)
 		st->overlap = true;
 	else if (st->role == TACHO_ROLE_CLIENT && answers_earlier_call(st, tp))
 		st->overlap = true;
+	if (!is_timed_event(seed))
+		return;
+	shard = get_shard(&st->target, SHARED_SHARD);
+	if (shard)
+		end_shared_own_time(&shard->own_ns, seed, begun);
 }
 
 REPEATED_TRACEPOINT(sk_data_ready, socket_data_ready, EVENT_DATA_READY, !noticeable_state(sk),

@@ -79,6 +79,7 @@ struct socket_shard {
 	__u32 told_round;
 	struct duration_histogram handover;
 	struct request_parts parts[2]; /* of requests that were not slow, and of slow ones */
+	__u64 own_ns;		       /* estimated time of the programs, see lib/own_time.bpf.h */
 };
 
 /* Time of the target's latest operation in each direction, shared by all its threads; a cache line each. */

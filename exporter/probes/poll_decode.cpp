@@ -102,6 +102,7 @@ void add_shard(PollSnapshot& snapshot, const poll_shard& shard) {
   }
   add_shard(snapshot.times, shard);
   snapshot.threads += load(shard.threads);
+  snapshot.own_ns += load(shard.own_ns);
 }
 
 PollSample sample_of(const PollSnapshot& s, std::uint64_t idle_ns) {
@@ -114,6 +115,7 @@ PollSample sample_of(const PollSnapshot& s, std::uint64_t idle_ns) {
   sample.counters.ns = idle_ns;
   sample.waiters = s.times.waiting();
   sample.threads = not_negative(s.threads);
+  sample.own_ns = s.own_ns;
   return sample;
 }
 

@@ -31,6 +31,7 @@ struct PollSnapshot {
   std::array<metrics::Histogram, TACHO_POLL_OUTCOMES> duration;
   PollTimes times;
   std::uint64_t threads = 0;
+  std::uint64_t own_ns = 0;  ///< estimated time of the probe's programs for the target
 };
 
 void add_shard(PollTimes& times, const poll_shard& shard);

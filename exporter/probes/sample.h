@@ -25,6 +25,7 @@ struct SocketSample {
   metrics::FineHistogram duration;  ///< of requests: arrival to first byte of the reply
   std::uint64_t in_flight = 0;
   std::uint64_t server_connections = 0;  ///< that are open
+  std::uint64_t own_ns = 0;              ///< estimated time of the probe's programs for the target
   std::optional<Anatomy> anatomy;        ///< time of requests by part, if available
   std::vector<Dependency> dependencies;  ///< that have a name or were called, by slot
 };
@@ -34,6 +35,7 @@ struct PollSample {
   metrics::PollCounters counters;
   std::uint64_t waiters = 0;  ///< threads in polling calls
   std::uint64_t threads = 0;  ///< that poll and are alive
+  std::uint64_t own_ns = 0;   ///< as of sockets
 };
 
 /// The part of the probe `sched`.
@@ -41,6 +43,7 @@ struct SchedSample {
   metrics::ThreadCounters counters;
   std::uint64_t runnable_ns = 0;   ///< thread time spent waiting for a CPU
   std::uint64_t throttled_ns = 0;  ///< time that a quota kept from the target's CPUs, summed over these
+  std::uint64_t own_ns = 0;        ///< as of sockets
 };
 
 /// One target at one time. All values over time, and a target's values at a glance, come from samples: the sampler

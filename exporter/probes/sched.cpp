@@ -13,6 +13,7 @@
 #include "kernel/iterator.h"
 #include "kernel/kernel_types.h"
 #include "probes/anatomy.h"
+#include "probes/bracket.h"
 #include "probes/histogram_decode.h"
 #include "probes/load.h"
 #include "probes/sched_decode.h"
@@ -74,6 +75,9 @@ class SchedProbe final : public Probe {
     part.counters.frozen = cpu.frozen;
     part.runnable_ns = target.totals.state_ns[TACHO_THREAD_RUNNABLE];
     part.throttled_ns = cpu.throttled_ns;
+    for (const sched_shard* shard : shards_of(look.index)) {
+      part.own_ns += probes::load(shard->own_ns);
+    }
   }
 
   void read(const Look& look, const metrics::Gauges& /*gauges*/, metrics::Row& row) override {

@@ -82,6 +82,7 @@ void add_shard(SocketSample& s, const socket_shard& shard) {
   s.in_flight += load(shard.opened);
   s.server_connections -= load(shard.connections_closed[0]);
   s.server_connections += load(shard.connections_opened[0]);
+  s.own_ns += load(shard.own_ns);
   if (s.anatomy) {
     add_shard(*s.anatomy, shard);
   }

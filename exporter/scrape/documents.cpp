@@ -6,8 +6,7 @@
 #include "metrics/exposition.h"
 #include "probes/registry.h"
 #include "scrape/conditions.h"
-#include "scrape/diagnosis.h"
-#include "scrape/saturation.h"
+#include "scrape/families.h"
 #include "scrape/self_families.h"
 
 namespace tacho::scrape {
@@ -35,9 +34,9 @@ std::string metrics_document() {
     text += metrics::metrics_markdown(probe.title, probe.families());
     text += "\n";
   }
-  text += metrics::metrics_markdown("Saturation", saturation_families());
-  text += metrics::metrics_markdown("Bottleneck", bottleneck_families());
-  text += metrics::metrics_markdown("Validity", condition_families());
+  for (const JudgedFamilies& judged : judged_families()) {
+    text += metrics::metrics_markdown(judged.title, judged.families);
+  }
   text +=
       "\nA condition is about the families that it names, and no other. It is absent where it cannot be judged: its "
       "probe is off,\n"

@@ -9,10 +9,18 @@
 #include "probes/registry.h"
 #include "scrape/conditions.h"
 #include "scrape/diagnosis.h"
+#include "scrape/own_time.h"
 #include "scrape/saturation.h"
 #include "scrape/self_families.h"
 
 namespace tacho::scrape {
+
+std::vector<JudgedFamilies> judged_families() {
+  return {{"Saturation", saturation_families()},
+          {"Bottleneck", bottleneck_families()},
+          {"Overhead", overhead_families()},
+          {"Validity", condition_families()}};
+}
 
 std::vector<std::string_view> family_names() {
   std::vector<std::string_view> names;
@@ -24,9 +32,9 @@ std::vector<std::string_view> family_names() {
   for (const probes::Entry& probe : probes::registry()) {
     add(probe.families());
   }
-  add(saturation_families());
-  add(bottleneck_families());
-  add(condition_families());
+  for (const JudgedFamilies& judged : judged_families()) {
+    add(judged.families);
+  }
   add(kSelfFamilies);
   return names;
 }

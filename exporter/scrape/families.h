@@ -7,8 +7,16 @@
 
 #include "config/config.h"
 #include "config/diagnostic.h"
+#include "metrics/family.h"
 
 namespace tacho::scrape {
+
+/// Families of targets that no probe has: they are computed from samples. By title in METRICS.md.
+struct JudgedFamilies {
+  std::string_view title;
+  std::span<const metrics::Family> families;
+};
+std::vector<JudgedFamilies> judged_families();
 
 /// The names of all families that there are: of all probes, whether they are on or not, and about tacho itself.
 std::vector<std::string_view> family_names();

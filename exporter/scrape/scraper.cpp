@@ -122,6 +122,7 @@ void Scraper::keep(TargetState& runtime, const probes::TargetSample& sample) con
                                      .idle_ns = poll ? poll->counters.ns : 0,
                                      .threads = poll ? poll->threads : 0});
   runtime.requests = socket ? metrics::total(socket->duration) : 0;
+  runtime.own_time = own_time(sample);
   auto waits = wait_sums(sample);
   if (!waits) {
     return;

@@ -102,8 +102,9 @@ class Scraper final : public targets::TargetObserver {
   struct Judgement {
     std::span<const metrics::Family> (*families)();
     std::optional<metrics::Row> (*row)(const TargetState& runtime);  ///< nothing: unavailable
+    bool stays = false;                                              ///< with its last value once the target has ended
   };
-  static const std::array<Judgement, 3> kJudgements;
+  static const std::array<Judgement, 4> kJudgements;
   void write_judgement(PageText& page, std::size_t number, metrics::Format format);
   void write_self(std::string& out, metrics::Format format);
   Result<void> add_to_probes(std::uint32_t index);

@@ -9,6 +9,7 @@
 #include "metrics/proto_family.h"
 #include "scrape/diagnosis.h"
 #include "scrape/kernel_clock.h"
+#include "scrape/own_time.h"
 #include "scrape/process_metrics.h"
 #include "scrape/saturation.h"
 #include "scrape/scraper.h"
@@ -58,7 +59,7 @@ void Scraper::write_probe(PageText& page, std::size_t number, metrics::Format fo
   result.seconds = seconds_since(start);
 }
 
-const std::array<Scraper::Judgement, 3> Scraper::kJudgements{{
+const std::array<Scraper::Judgement, 4> Scraper::kJudgements{{
     {saturation_families,
      [](const TargetState& runtime) -> std::optional<metrics::Row> {
        const auto estimate = saturation(runtime.window.samples());
@@ -84,6 +85,8 @@ const std::array<Scraper::Judgement, 3> Scraper::kJudgements{{
        }
        return row;
      }},
+    {overhead_families,
+     [](const TargetState& runtime) -> std::optional<metrics::Row> { return overhead_row(runtime.own_time); }, true},
 }};
 
 void Scraper::write_judgement(PageText& page, std::size_t number, metrics::Format format) {
@@ -91,7 +94,7 @@ void Scraper::write_judgement(PageText& page, std::size_t number, metrics::Forma
   const std::span<const metrics::Family> families = judgement.families();
   Rows rows;
   for (const auto& runtime : state_.targets) {
-    if (is_judged(runtime)) {
+    if (judgement.stays ? shows(runtime) : is_judged(runtime)) {
       if (auto row = judgement.row(*runtime)) {
         rows.emplace_back(runtime.get(), std::move(*row));
       }

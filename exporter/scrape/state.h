@@ -15,6 +15,7 @@
 #include "probes/probe.h"
 #include "scrape/conditions.h"
 #include "scrape/kernel_clock.h"
+#include "scrape/own_time.h"
 #include "scrape/self_metrics.h"
 #include "scrape/waits.h"
 #include "targets/target_table.h"
@@ -29,6 +30,7 @@ struct TargetState {
   metrics::Window window;
   std::unique_ptr<WaitHistory> waits;         // from the first request on whose parts are available
   std::uint64_t requests = 0;                 // as of the last sample
+  OwnTime own_time;                           // the same
   std::optional<request_part> bottleneck;     // the same
   std::uint32_t bottlenecks = 0;              // parts that were one, by bit
   std::vector<metrics::TargetSeries> series;  // by probe, then of what is judged

@@ -18,9 +18,7 @@
 #include "kernel/support/server.h"
 #include "probes/registry.h"
 #include "process/capabilities.h"
-#include "scrape/conditions.h"
-#include "scrape/diagnosis.h"
-#include "scrape/saturation.h"
+#include "scrape/families.h"
 #include "scrape/self_families.h"
 
 using namespace tacho::kernel_test;
@@ -139,9 +137,8 @@ TEST_CASE("a scrape has exactly the families that are documented") {
       documented.emplace(family.name);
     }
   }
-  for (const auto families : {tacho::scrape::saturation_families(), tacho::scrape::bottleneck_families(),
-                              tacho::scrape::condition_families()}) {
-    for (const auto& family : families) {
+  for (const auto& judged : tacho::scrape::judged_families()) {
+    for (const auto& family : judged.families) {
       documented.emplace(family.name);
     }
   }

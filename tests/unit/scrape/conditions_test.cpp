@@ -10,8 +10,7 @@
 
 #include "config/labels.h"
 #include "probes/registry.h"
-#include "scrape/diagnosis.h"
-#include "scrape/saturation.h"
+#include "scrape/families.h"
 
 using tacho::metrics::Losses;
 using tacho::metrics::PollCounters;
@@ -236,8 +235,8 @@ TEST_CASE("every condition names families of targets, sorted, each once") {
       known.insert(family.name);
     }
   }
-  for (const auto& families : {saturation_families(), bottleneck_families()}) {
-    for (const auto& family : families) {
+  for (const auto& judged : judged_families()) {
+    for (const auto& family : judged.families) {
       known.insert(family.name);
     }
   }

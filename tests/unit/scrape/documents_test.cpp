@@ -10,7 +10,7 @@
 
 #include "probes/registry.h"
 #include "scrape/conditions.h"
-#include "scrape/saturation.h"
+#include "scrape/families.h"
 #include "scrape/self_families.h"
 
 namespace scrape = tacho::scrape;
@@ -70,11 +70,10 @@ TEST_CASE("every family is in the document, once, under names that are used once
       check(family.name);
     }
   }
-  for (const auto& family : scrape::saturation_families()) {
-    check(family.name);
-  }
-  for (const auto& family : scrape::condition_families()) {
-    check(family.name);
+  for (const auto& judged : scrape::judged_families()) {
+    for (const auto& family : judged.families) {
+      check(family.name);
+    }
   }
   for (const auto& family : scrape::kSelfFamilies) {
     check(family.name);
