@@ -4,9 +4,11 @@
 #include <linux/capability.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
@@ -83,6 +85,14 @@ std::string missing_for_kprobes(const KprobeRights& rights) {
     missing += (missing.empty() ? "" : " and ") + ("to write to " + std::string(kTracefs));
   }
   return missing;
+}
+
+std::pair<unsigned, unsigned> kernel_release() {
+  utsname name{};
+  std::pair<unsigned, unsigned> release;
+  return ::uname(&name) == 0 && std::sscanf(name.release, "%u.%u", &release.first, &release.second) == 2
+             ? release
+             : std::pair<unsigned, unsigned>{};
 }
 
 unsigned possible_cpus() {

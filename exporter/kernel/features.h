@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -26,6 +27,9 @@ KprobeRights kprobe_rights();
 
 /// The rights that are missing for kprobes, in words; empty if none.
 std::string missing_for_kprobes(const KprobeRights& rights);
+
+/// Version and patch level of the running kernel, such as 6 and 18; 0 and 0 if it does not say.
+std::pair<unsigned, unsigned> kernel_release();
 
 /// CPU numbers are below this.
 unsigned possible_cpus();

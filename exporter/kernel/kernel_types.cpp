@@ -92,6 +92,11 @@ bool has_member(const std::string& structure, std::string_view member, const std
                              [&](const btf_member& m) { return member == btf__name_by_offset(types, m.name_off); });
 }
 
+bool has_safe_task_storage(const std::string& btf_path) {
+  return has_member("bpf_local_storage_map", "selem_ma", btf_path) ||
+         has_member("bpf_local_storage_map", "use_kmalloc_nolock", btf_path);
+}
+
 int function_id(const std::string& function) {
   const btf* types = types_of({});
   return types != nullptr ? btf__find_by_name_kind(types, function.c_str(), BTF_KIND_FUNC) : -ENOENT;

@@ -26,6 +26,10 @@ bool has_member(const std::string& structure, std::string_view member, const std
 /// @return false if the kernel has no types
 bool has_preemptible_tracepoints();
 
+/// Whether storage of tasks can be made under a run queue's lock: it has had an allocator of its own for that since
+/// Linux 6.4 (08a7ce384e33); before, asking for memory could wake a thread of the kernel and lock up.
+bool has_safe_task_storage(const std::string& btf_path);
+
 /// Number of a function among the running kernel's own types; negative if there is none.
 int function_id(const std::string& function);
 

@@ -1,13 +1,13 @@
 #include "kernel/outer_map.h"
 
 #include <bpf/bpf.h>
-#include <sys/utsname.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <thread>
 #include <vector>
+
+#include "kernel/features.h"
 
 namespace tacho::kernel {
 namespace {
@@ -17,11 +17,7 @@ constexpr std::size_t kThreads = 16;
 
 /// Commit 37ba5b59d6ad: one wait a batch. Before, a batch is no gain.
 bool waits_once() {
-  utsname name{};
-  unsigned major = 0;
-  unsigned minor = 0;
-  return ::uname(&name) == 0 && std::sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
-         std::pair(major, minor) >= std::pair(6U, 8U);
+  return kernel_release() >= std::pair(6U, 8U);
 }
 
 }  // namespace

@@ -129,13 +129,6 @@ class SchedProbe final : public Probe {
   std::vector<State> targets_;  // by index
 };
 
-/// Whether storage of tasks can be made under a run queue's lock: it has had an allocator of its own for that since
-/// Linux 6.4 (08a7ce384e33); before, asking for memory could wake a thread of the kernel and lock up.
-bool has_safe_task_storage(const std::string& btf_path) {
-  return kernel::has_member("bpf_local_storage_map", "selem_ma", btf_path) ||
-         kernel::has_member("bpf_local_storage_map", "use_kmalloc_nolock", btf_path);
-}
-
 }  // namespace
 
 std::vector<kernel::Variant> sched_variants() {
@@ -145,7 +138,7 @@ std::vector<kernel::Variant> sched_variants() {
 
 Result<std::unique_ptr<Probe>> load_sched_probe(const config::Config& config, const Environment& environment) {
   auto variants = sched_variants();
-  if (!has_safe_task_storage(environment.btf_path)) {
+  if (!kernel::has_safe_task_storage(environment.btf_path)) {
     variants.erase(variants.begin());
   }
   const auto online = static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));

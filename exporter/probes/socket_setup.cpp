@@ -1,12 +1,10 @@
 #include "probes/socket_setup.h"
 
-#include <sys/utsname.h>
-
 #include <ctime>
-#include <sstream>
 #include <utility>
 
 #include "bpf/socket.h"
+#include "kernel/features.h"
 #include "kernel/kernel_types.h"
 #include "probes/load.h"
 
@@ -21,14 +19,9 @@ std::uint32_t nanoseconds_of_a_jiffy() {
 
 /// Whether TCP reads its clock when data is received: up to Linux 6.18.
 std::uint32_t receives_tell_time() {
-  constexpr std::pair kLastKernel{6, 18};
-  utsname names{};
-  std::pair kernel{0, 0};
-  char dot = 0;
-  if (::uname(&names) != 0 || !(std::istringstream(names.release) >> kernel.first >> dot >> kernel.second)) {
-    return 0;
-  }
-  return static_cast<std::uint32_t>(kernel <= kLastKernel);
+  constexpr std::pair kLastKernel{6U, 18U};
+  const auto release = kernel::kernel_release();
+  return static_cast<std::uint32_t>(release.first > 0 && release <= kLastKernel);
 }
 
 Result<void> set_up_threads(kernel::ObjectSetup& setup, ThreadRecords threads, const Environment& environment) {
