@@ -2,124 +2,17 @@
 /*
  * How long watched threads wait in epoll_wait, poll and select.
  *
- * The classic tracepoints of just these calls come first: they run for no other call. Where tracefs is
- * unavailable, sys_enter and sys_exit run for every call of the machine and pick these out. Waits that are
- * older than the probe or than its target are found by walking the tasks.
+ * The functions behind these calls come first, then the scheduler (poll_switch.bpf.h): no other call pays for
+ * either. Tracepoints of system calls are used only when they are asked for, since each puts all calls of the
+ * machine on their slow path: the classic ones of just these calls, or sys_enter and sys_exit, which run for
+ * every call and pick these out. Waits that are older than the probe or than its target are found by walking
+ * the tasks.
  */
-#include "lib/loss.bpf.h"
-#include "lib/own_time.bpf.h"
 #include "poll_calls.bpf.h"
-#include "poll_state.bpf.h"
+#include "poll_switch.bpf.h"
+#include "poll_waits.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
-
-/* A call that begins sooner after it was found under way is that one: its beginning was told late. */
-#define ADOPTION_NS 1000000
-
-/* Its wait may be over for long, unseen. */
-static __always_inline void forget_thread(struct poll_state *st)
-{
-	struct poll_shard *shared =
-	    st->counted && !is_stale(&st->target) ? get_shard(&st->target, SHARED_SHARD) : NULL;
-
-	if (shared) {
-		add_atomic(&shared->threads, -1);
-		if (st->started) {
-			mark_shared_change(&shared->begin);
-			add_atomic(&shared->waiters, -1);
-			add_atomic(&shared->started_ns, -st->started);
-			mark_shared_change(&shared->end);
-		}
-	}
-	st->counted = false;
-	st->started = 0;
-}
-
-/* Charges the thread to the target that it belongs to now; NULL if that is none. Once per thread and change.
- */
-static __always_inline struct poll_state *bind_thread(struct task_struct *task,
-						      const struct target_rules *rules, u64 cgroup, u32 tgid)
-{
-	struct target_ref *found = find_target(rules, cgroup, tgid);
-	struct poll_state *st = state_of(task), first = {};
-	struct poll_shard *shared;
-	struct target_ref target;
-
-	if (!found) {
-		if (st) {
-			forget_thread(st);
-			drop_state(task);
-		}
-		return NULL;
-	}
-	target = *found;
-	if (!st)
-		st = new_state(task, &first);
-	if (!st) {
-		count_loss(TACHO_LOST_TASK_STATE);
-		return NULL;
-	}
-	if (was_empty_since(&st->target, st->generation))
-		forget_thread(st);
-	st->generation = rules->generation;
-	st->owned_by_process =
-	    !cgroup_may_be_watched(rules, cgroup) || !bpf_map_lookup_elem(&cgroup_targets, &cgroup);
-	st->owner = st->owned_by_process ? tgid : cgroup;
-	if (st->counted && st->target.index == target.index && st->target.epoch == target.epoch)
-		return st;
-	forget_thread(st);
-	st->target = target;
-	shared = get_shard(&target, SHARED_SHARD);
-	if (shared) {
-		add_atomic(&shared->threads, 1);
-		st->counted = true;
-	}
-	return st;
-}
-
-static __always_inline void end_wait(struct poll_state *st, struct poll_shard *shard, u32 outcome, u64 now)
-{
-	u64 started = st->started;
-
-	st->started = 0;
-	mark_change(&shard->begin);
-	observe(&shard->duration[outcome], now - started);
-	add(&shard->waiters, -1);
-	add(&shard->started_ns, -started);
-	mark_change(&shard->end);
-	end_own_time(&shard->own_ns, now, now);
-}
-
-static __always_inline void begin_wait(struct poll_state *st, bool nonblocking, u32 shard_index)
-{
-	struct poll_shard *shard = get_shard(&st->target, shard_index);
-	u64 now;
-
-	if (!shard)
-		return;
-	now = bpf_ktime_get_ns();
-	if (st->started) {
-		if (shard_index == SHARED_SHARD || !st->adopted || now - st->started < ADOPTION_NS)
-			return;
-		/* An older wait whose end was not seen: fexit misses the calls that it was not there for. */
-		end_wait(st, shard, TACHO_POLL_READY, now);
-	}
-	st->nonblocking = nonblocking;
-	st->adopted = shard_index == SHARED_SHARD;
-	st->started = now;
-	if (shard_index == SHARED_SHARD) {
-		mark_shared_change(&shard->begin);
-		add_atomic(&shard->waiters, 1);
-		add_atomic(&shard->started_ns, now);
-		mark_shared_change(&shard->end);
-	} else {
-		mark_change(&shard->begin);
-		add(&shard->waiters, 1);
-		add(&shard->started_ns, now);
-		mark_change(&shard->end);
-		end_own_time(&shard->own_ns, now, now);
-	}
-}
 
 static __always_inline void on_enter(bool nonblocking)
 {
@@ -134,7 +27,7 @@ static __always_inline void on_enter(bool nonblocking)
 	st = state_of(task);
 	if (!st || st->generation != rules->generation ||
 	    st->owner != (st->owned_by_process ? current_tgid() : cgroup))
-		st = bind_thread(task, rules, cgroup, current_tgid());
+		st = bind_thread(task, rules, cgroup, current_tgid(), true);
 	if (st)
 		begin_wait(st, nonblocking, process_shard());
 }
@@ -260,6 +153,8 @@ static __always_inline void on_thread_exit(struct task_struct *task)
 	}
 }
 
+ON_TRACEPOINT(sched_switch, poll_switched, on_switch(preempted, prev, next), bool preempted,
+	      struct task_struct *prev, struct task_struct *next)
 ON_TRACEPOINT(sched_process_exit, poll_thread_exit, on_thread_exit(task), struct task_struct *task)
 
 /* Threads of watched targets that are waiting already: their wait counts from now on. */
@@ -283,7 +178,7 @@ int poll_adopt(struct bpf_iter__task *ctx)
 	regs = task_registers(task);
 	if (!is_interruptible(task) || !is_poll_call(BPF_CORE_READ(regs, SYSCALL_NUMBER)))
 		return 0;
-	st = bind_thread(task, rules, cgroup, FIELD(task, tgid));
+	st = bind_thread(task, rules, cgroup, FIELD(task, tgid), true);
 	if (st)
 		begin_wait(st, is_nonblocking_call(regs, BPF_CORE_READ(regs, SYSCALL_NUMBER)), SHARED_SHARD);
 	return 0;

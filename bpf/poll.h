@@ -11,14 +11,16 @@ enum poll_outcome {
 	TACHO_POLL_TIMEOUT,
 	TACHO_POLL_NONBLOCKING, /* called with a timeout of zero, whatever it returned */
 	TACHO_POLL_ERROR,
+	TACHO_POLL_BLOCKED, /* it slept, whatever it returned: that is all that the scheduler tells */
 	TACHO_POLL_OUTCOMES,
 };
 
 /*
  * One shard of a target's block (lib/accumulate.bpf.h). A wait may begin on one CPU and end on another:
  * `waiters` and `started_ns` mean something only as the sum over all shards (modulo 2^64). Then waiters * now
- * - started_ns is the time that the waits in progress have lasted. `begin` and `end` bracket a change of
- * these two and of the sums, as in struct socket_moments.
+ * - started_ns is the time that the waits in progress have lasted, and those that are over and in no
+ * histogram yet (poll_switch.bpf.h). `begin` and `end` bracket a change of these two and of the sums, as in
+ * struct socket_moments.
  */
 struct poll_shard {
 	struct duration_histogram duration[TACHO_POLL_OUTCOMES];

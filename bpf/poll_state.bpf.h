@@ -10,7 +10,8 @@
 
 struct poll_state {
 	u64 started; /* 0: not waiting */
-	u64 owner;   /* cgroup id or thread group that `target` was found by */
+	u64 ended; /* the wait is over since then, and in no histogram yet (poll_switch.bpf.h); 0: it lasts */
+	u64 owner; /* cgroup id or thread group that `target` was found by */
 	struct target_ref target;
 	u32 generation; /* of the look-up maps when it was found */
 	bool owned_by_process;
@@ -19,7 +20,8 @@ struct poll_state {
 	bool counted; /* in poll_shard.threads of `target` */
 };
 
-TASK_STATES(poll_states, poll_state, BPF_F_NO_PREALLOC)
+/* All memory is there from the beginning: the scheduler's events must not ask for any. */
+TASK_STATES(poll_states, poll_state, 0)
 
 /* By target index; each an array of struct poll_shard, whose shape is set before loading. */
 TARGET_BLOCKS(poll_blocks);

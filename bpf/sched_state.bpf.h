@@ -32,29 +32,6 @@ static __always_inline struct sched_state *first_state(u32 way)
 	return bpf_map_lookup_elem(&first_states, &way);
 }
 
-#ifdef TACHO_BASIC
-static __always_inline bool surely_stateless(struct task_struct *task)
-{
-	return false;
-}
-
-static __always_inline u64 cgroup_of_thread(struct task_struct *task)
-{
-	return cgroup_of(task);
-}
-#else
-static __always_inline bool surely_stateless(struct task_struct *task)
-{
-	return !task->bpf_storage;
-}
-
-/* cgroup_of() by pointers that the verifier knows. */
-static __always_inline u64 cgroup_of_thread(struct task_struct *task)
-{
-	return cgroup_v1 ? memory_cgroup_of(task) : task->cgroups->dfl_cgrp->kn->id;
-}
-#endif
-
 /* By target index; each an array of struct sched_shard, whose shape is set before loading. */
 TARGET_BLOCKS(sched_blocks);
 

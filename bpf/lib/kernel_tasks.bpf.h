@@ -141,7 +141,12 @@ struct nsproxy {
 	struct pid_namespace *pid_ns_for_children;
 };
 
+struct thread_info {
+	unsigned long flags;
+};
+
 struct task_struct {
+	struct thread_info thread_info;
 	void *stack;
 	int pid;
 	int tgid;
@@ -196,6 +201,7 @@ enum {
 	TASK_DEAD = 0x80,
 	TASK_WAKING = 0x200,
 	TASK_NEW = 0x800,
+	PF_EXITING = 0x4,
 	PF_IO_WORKER = 0x10,
 	PF_USER_WORKER = 0x4000,
 	PF_KTHREAD = 0x200000,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lib/basic.bpf.h"
+#include "lib/targets.bpf.h"
 
 /*
  * The map, and state_of(), new_state() and drop_state() of a thread. `remembered`: a structure; `flags`: of
@@ -68,4 +69,28 @@ enum { STATE_GOES_WITH_TASK = 1 };
 	{                                                                                                    \
 		bpf_task_storage_delete(&map, task);                                                         \
 	}
+#endif
+
+#ifdef TACHO_BASIC
+/* Whether no probe keeps a state of the thread. */
+static __always_inline bool surely_stateless(struct task_struct *task)
+{
+	return false;
+}
+
+static __always_inline u64 cgroup_of_thread(struct task_struct *task)
+{
+	return cgroup_of(task);
+}
+#else
+static __always_inline bool surely_stateless(struct task_struct *task)
+{
+	return !task->bpf_storage;
+}
+
+/* cgroup_of() by pointers that the verifier knows. */
+static __always_inline u64 cgroup_of_thread(struct task_struct *task)
+{
+	return cgroup_v1 ? memory_cgroup_of(task) : task->cgroups->dfl_cgrp->kn->id;
+}
 #endif

@@ -88,7 +88,7 @@ struct ContainerLabels {
 };
 
 /// The family of kernel hooks that a probe uses; automatic takes the first that loads and attaches.
-enum class Attach : std::uint8_t { automatic, tracepoint, fentry, kprobe, raw_tracepoint };
+enum class Attach : std::uint8_t { automatic, tracepoint, fentry, kprobe, raw_tracepoint, scheduler };
 
 struct ProbeSwitch {
   bool enabled = true;

@@ -181,16 +181,20 @@ Type<Discovery> discovery() {
   });
 }
 
-Type<ProbeSwitch> probe(std::string_view what) {
+using Methods = std::vector<std::pair<std::string_view, Attach>>;
+
+Type<ProbeSwitch> probe(std::string_view what, std::string_view automatic = "the first that loads and attaches",
+                        const Methods& more = {}) {
+  Methods methods{{"auto", Attach::automatic},
+                  {"tracepoint", Attach::tracepoint},
+                  {"fentry", Attach::fentry},
+                  {"kprobe", Attach::kprobe},
+                  {"raw_tracepoint", Attach::raw_tracepoint}};
+  methods.insert(methods.end(), more.begin(), more.end());
   return section<ProbeSwitch>({
       key("enabled", &ProbeSwitch::enabled, boolean(), "Whether to observe " + std::string(what) + "."),
-      key("attach", &ProbeSwitch::attach,
-          choice<Attach>({{"auto", Attach::automatic},
-                          {"tracepoint", Attach::tracepoint},
-                          {"fentry", Attach::fentry},
-                          {"kprobe", Attach::kprobe},
-                          {"raw_tracepoint", Attach::raw_tracepoint}}),
-          "Which family of kernel hooks to use; auto: the first that loads and attaches."),
+      key("attach", &ProbeSwitch::attach, choice<Attach>(methods),
+          "Which family of kernel hooks to use; auto: " + std::string(automatic) + "."),
   });
 }
 
@@ -217,8 +221,7 @@ Type<AnatomySwitch> anatomy() {
   return section<AnatomySwitch>({
       key("enabled", &AnatomySwitch::enabled, boolean(),
           "Whether to tell what the time of requests went to. Needs the probes `socket` and `sched`, and adds a third "
-          "to "
-          "what they cost."),
+          "to what they cost."),
       key("slow", &AnatomySwitch::slow, threshold(1us, 1h),
           "Requests that take longer are slow ones, whose time is told apart. `auto`: longer than 99 % of the target's "
           "own in the last minute."),
@@ -229,7 +232,11 @@ Type<Probes> probes() {
   return section<Probes>({
       restart_key("socket", &Probes::socket, probe("sends, receives, requests and connections"),
                   "Socket operations, requests and connections."),
-      restart_key("poll", &Probes::poll, probe("epoll, poll and select"),
+      restart_key("poll", &Probes::poll,
+                  probe("epoll, poll and select",
+                        "fentry, else scheduler, which sees only the calls that sleep; with tracepoint or "
+                        "raw_tracepoint every system call of the machine takes some 50 ns more",
+                        {{"scheduler", Attach::scheduler}}),
                   "Time spent waiting for work in epoll, poll and select."),
       restart_key("sched", &Probes::sched, probe("what threads do"),
                   "Time that threads run, wait for a CPU, sleep or are blocked; quotas and limits of CPUs."),

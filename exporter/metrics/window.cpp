@@ -61,14 +61,17 @@ double rate(const SendPoint& from, const SendPoint& to) {
                      : 0;
 }
 
-double request_rate(const WindowSample& from, const WindowSample& to) {
+std::uint64_t requests_gained(const WindowSample& from, const WindowSample& to) {
   const auto requests = [](const WindowSample& sample) {
     const auto& turns = sockets(sample).turns;
     return turns ? turns->requests : 0;
   };
+  return gain(requests(from), requests(to));
+}
+
+double request_rate(const WindowSample& from, const WindowSample& to) {
   const auto elapsed_ns = static_cast<double>(to.time_ns - from.time_ns);
-  return elapsed_ns > 0 ? static_cast<double>(gain(requests(from), requests(to))) * kNanosecondsPerSecond / elapsed_ns
-                        : 0;
+  return elapsed_ns > 0 ? static_cast<double>(requests_gained(from, to)) * kNanosecondsPerSecond / elapsed_ns : 0;
 }
 
 double poll_mean(const WindowSample& from, const WindowSample& to) {
@@ -81,7 +84,11 @@ double poll_mean(const WindowSample& from, const WindowSample& to) {
   const auto spent = static_cast<double>(spent_ns);
   // The elapsed part of a wait and the time of the sample are read one after the other: a hundredth is forgiven.
   const double waiters = std::ceil(spent / static_cast<double>(to.time_ns - from.time_ns) - 0.01);
-  const auto started = static_cast<double>(gain(before.started, now.started));
+  std::uint64_t calls = gain(before.started, now.started);
+  if (now.only_sleeps) {
+    calls = std::max(calls, requests_gained(from, to));
+  }
+  const auto started = static_cast<double>(calls);
   return spent / std::max({started, waiters, 1.0}) / kNanosecondsPerSecond;
 }
 

@@ -39,6 +39,7 @@ struct PollCounters {
   std::uint64_t nonblocking = 0;  ///< of these, called with a timeout of zero
   std::uint64_t started = 0;      ///< completed and in progress
   std::uint64_t ns = 0;           ///< time in completed calls, and the elapsed part of those in progress
+  bool only_sleeps = false;       ///< calls that return at once are not seen
 };
 
 /// Threads of a target, and the CPUs that it may use.
@@ -75,7 +76,8 @@ struct Gauges {
   /// Mean time in a polling call in seconds: the time spent in them during the window over the calls started in it.
   /// Waits that fill the whole window start no call in it, so the calls counted are never fewer than the threads that
   /// must have waited for this time to come together: one thread that waits throughout gives the window's length, the
-  /// largest value there is. 0 if no time was spent.
+  /// largest value there is. 0 if no time was spent. Where only sleeps are seen, a busy server's calls are those that
+  /// return at once: then its requests, if they are more, are taken for the calls.
   double poll_mean = 0;
   /// Whether observed_rps is based on fewer than 2048 sends (the paper's least), or the others on fewer than 100 (a
   /// variance of 100 exponential intervals is already ±28 %).

@@ -15,6 +15,8 @@ std::string_view method_name(config::Attach attach) {
       return "kprobe";
     case config::Attach::raw_tracepoint:
       return "raw_tracepoint";
+    case config::Attach::scheduler:
+      return "scheduler";
     default:
       return "";
   }

@@ -6,6 +6,7 @@
 
 #include "kernel/features.h"
 #include "kernel/iterator.h"
+#include "kernel/kernel_types.h"
 #include "probes/load.h"
 #include "probes/poll_decode.h"
 #include "probes/target_blocks.h"
@@ -15,6 +16,9 @@ namespace {
 
 using kernel::Alternative;
 using kernel::Hook;
+
+/// The method that sees only the calls that sleep.
+constexpr std::string_view kByScheduler = "scheduler";
 
 /// Exits first: an exit whose enter was not seen is ignored, an enter whose exit was not seen would last forever.
 constexpr std::array<std::string_view, 6> kClassic{"poll_exit_epoll_pwait",  "poll_exit_ppoll",  "poll_exit_pselect6",
@@ -27,21 +31,52 @@ constexpr std::array<std::string_view, 6> kFunctions{"poll_fexit_do_epoll_wait",
                                                      "poll_fexit_core_sys_select", "poll_fentry_do_epoll_wait",
                                                      "poll_fentry_do_sys_poll",    "poll_fentry_core_sys_select"};
 constexpr std::array<std::string_view, 2> kRaw{"poll_raw_exit", "poll_raw_enter"};
+constexpr std::array<std::string_view, 1> kSwitch{"poll_switched"};
+constexpr std::array<std::string_view, 1> kRawSwitch{"raw_poll_switched"};
 constexpr std::array<std::string_view, 1> kThreads{"poll_thread_exit"};
 constexpr std::array<std::string_view, 1> kRawThreads{"raw_poll_thread_exit"};
 constexpr std::array<std::string_view, 1> kOlder{"poll_adopt"};
 
 constexpr Alternative kFunction{"fentry", kFunctions};
+constexpr Alternative kScheduler{kByScheduler, kSwitch};
+constexpr Alternative kRawScheduler{kByScheduler, kRawSwitch};
 constexpr Alternative kTracepoint{"tracepoint", kClassic, kSomewhere};
 constexpr Alternative kRawTracepoint{"raw_tracepoint", kRaw};
-constexpr std::array kPollWays{kFunction, kTracepoint, kRawTracepoint};
+// Tracepoints of system calls come last: they are tried only if they are asked for.
+constexpr std::array kPollWays{kFunction, kScheduler, kTracepoint, kRawTracepoint};
+constexpr std::array kBasicPollWays{kFunction, kScheduler, kRawScheduler, kTracepoint, kRawTracepoint};
+constexpr std::size_t kWaysToAskFor = 2;
 constexpr std::array kThreadWays{Alternative{"tp_btf", kThreads}};
 constexpr std::array kBasicThreadWays{Alternative{"tp_btf", kThreads}, Alternative{"raw_tracepoint", kRawThreads}};
 constexpr std::array kOlderWays{Alternative{"iterator", kOlder}};
 
-constexpr std::array kHooks{Hook{"thread_exit", kThreadWays}, Hook{"poll", kPollWays}, Hook{"older_waits", kOlderWays}};
-constexpr std::array kBasicHooks{Hook{"thread_exit", kBasicThreadWays}, Hook{"poll", kPollWays},
-                                 Hook{"older_waits", kOlderWays}};
+using Hooks = std::array<Hook, 3>;
+
+constexpr Hooks kHooks{Hook{"thread_exit", kThreadWays}, Hook{"poll", kPollWays}, Hook{"older_waits", kOlderWays}};
+constexpr Hooks kBasicHooks{Hook{"thread_exit", kBasicThreadWays}, Hook{"poll", kBasicPollWays},
+                            Hook{"older_waits", kOlderWays}};
+
+/// Leaves out the ways that every system call of the machine pays for, and the scheduler where it may not be used.
+void keep_cheap_ways(Hooks& hooks, bool scheduler_may) {
+  for (Hook& hook : hooks) {
+    if (hook.name == "poll") {
+      hook.alternatives = hook.alternatives.first(scheduler_may ? hook.alternatives.size() - kWaysToAskFor : 1);
+    }
+  }
+}
+
+/// The flag of a thread that the scheduler sets when the thread stops running, and that the return to user mode clears
+/// (TIF_NEED_FPU_LOAD): x86 has it since Linux 5.2 and renumbered it in 6.18. Other architectures have none that is set
+/// each time.
+std::uint64_t unreturned_flag() {
+#ifdef __x86_64__
+  constexpr unsigned kBit = 14;
+  constexpr unsigned kLaterBit = 19;
+  return 1ULL << (kernel::kernel_release() < std::pair(6U, 18U) ? kBit : kLaterBit);
+#else
+  return 0;
+#endif
+}
 
 constexpr std::array<std::string_view, 1> kBoundedMaps{"poll_blocks"};
 
@@ -73,6 +108,7 @@ class PollProbe final : public Probe {
     if (object().attached("poll")) {
       const PollSnapshot s = snapshot(look.index);
       sample.poll = sample_of(s, keep_rising(look.index, s.times, look.now_ns));
+      sample.poll->counters.only_sleeps = object().method("poll") == kByScheduler;
     }
   }
 
@@ -113,17 +149,30 @@ std::vector<kernel::Variant> poll_variants() {
 }
 
 Result<std::unique_ptr<Probe>> load_poll_probe(const config::Config& config, const Environment& environment) {
-  if (auto tracefs = kernel::ensure_tracefs(); !tracefs) {
-    spdlog::warn(
-        "{}: polls are seen through sys_enter and sys_exit, which costs every system call of the machine ~50 ns; a "
-        "container's "
-        "start takes --volume /sys/kernel/tracing:/sys/kernel/tracing:ro",
-        tracefs.error().message);
+  const config::Attach attach = config.probes.poll.attach;
+  if (attach == config::Attach::tracepoint) {
+    if (auto tracefs = kernel::ensure_tracefs(); !tracefs) {
+      spdlog::warn(
+          "{}: the tracepoints of polling calls are unavailable; a container's start takes --volume "
+          "/sys/kernel/tracing:/sys/kernel/tracing:ro",
+          tracefs.error().message);
+    }
   }
-  auto object =
-      load_object(poll_variants(), config.probes.poll, environment, [&environment](kernel::ObjectSetup& setup) {
-        return set_up_blocks(setup, "poll_blocks", sizeof(poll_shard), environment);
-      });
+  auto variants = poll_variants();
+  Hooks hooks = kHooks;
+  Hooks basic_hooks = kBasicHooks;
+  if (attach != config::Attach::tracepoint && attach != config::Attach::raw_tracepoint) {
+    keep_cheap_ways(hooks, kernel::has_safe_task_storage(environment.btf_path));
+    keep_cheap_ways(basic_hooks, true);
+  }
+  variants.front().hooks = hooks;
+  variants.back().hooks = basic_hooks;
+  auto object = load_object(variants, config.probes.poll, environment, [&](kernel::ObjectSetup& setup) -> Result<void> {
+    if (auto done = setup.set_constant("unreturned_flag", unreturned_flag()); !done) {
+      return done;
+    }
+    return set_up_blocks(setup, "poll_blocks", sizeof(poll_shard), environment);
+  });
   if (!object) {
     return std::unexpected(object.error());
   }

@@ -16,7 +16,8 @@ using metrics::Sink;
 using metrics::Type;
 using metrics::Value;
 
-constexpr std::array<std::string_view, TACHO_POLL_OUTCOMES> kOutcomes{"ready", "timeout", "nonblocking", "error"};
+constexpr std::array<std::string_view, TACHO_POLL_OUTCOMES> kOutcomes{"ready", "timeout", "nonblocking", "error",
+                                                                      "blocked"};
 
 struct PollSource {
   const PollSnapshot& snapshot;
@@ -28,7 +29,8 @@ using PollEntry = metrics::Entry<PollSource>;
 constexpr std::array kEntries{
     PollEntry{
         Family{"tacho_poll_duration_seconds", Type::histogram, "seconds",
-               "Duration of completed epoll_wait, poll and select calls; nonblocking: called with a timeout of zero.",
+               "Duration of completed epoll_wait, poll and select calls; nonblocking: called with a timeout of zero; "
+               "blocked: where the scheduler observes polls, all that slept, whatever they returned.",
                "outcome", kOutcomes},
         [](const PollSource& s, Sink& out) { out.each(s.snapshot.duration); }},
     PollEntry{
@@ -36,7 +38,9 @@ constexpr std::array kEntries{
             "tacho_poll_duration_mean_seconds",
             Type::gauge,
             "seconds",
-            "Mean duration of polling calls over {window}, waits in progress included (ISPASS 2024: saturation slack).",
+            "Mean duration of polling calls over {window}, waits in progress included (ISPASS 2024: saturation slack). "
+            "Where the scheduler observes polls: the time in them over the calls that slept or the requests, whichever "
+            "are more.",
             "",
             {}},
         [](const PollSource& s, Sink& out) { out.add(Value::number(s.gauges.poll_mean)); }},

@@ -58,6 +58,8 @@ constexpr std::array kFrozen{Names{"tacho_bottleneck"}, Names{"tacho_idle_second
 constexpr std::array kMultiplexedCalls{Names{"tacho_dependency_calls_total"},
                                        Names{"tacho_dependency_duration_seconds"}};
 
+constexpr std::array kUnseenPolls{Names{"tacho_poll_duration_mean_seconds"}, Names{"tacho_poll_duration_seconds"}};
+
 constexpr std::array<ConditionEntry, kConditions> kTable{{
     {"multiplexed",
      "connections carry several requests at a time (pipelining, HTTP/2): requests are under-counted, and those that "
@@ -79,6 +81,10 @@ constexpr std::array<ConditionEntry, kConditions> kTable{{
      "the target sends several calls before it waits for the answers: on streams calls are under-counted, and each "
      "duration is the time since the last call",
      kMultiplexedCalls},
+    {"unseen_polls",
+     "the scheduler observes polls, and fewer slept than half of the requests: those that returned at once are not "
+     "counted, and the mean duration is an estimate",
+     kUnseenPolls},
 }};
 
 }  // namespace

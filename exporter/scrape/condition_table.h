@@ -16,9 +16,10 @@ enum class Condition : std::uint8_t {
   lost_events,
   one_way,
   frozen,
-  multiplexed_calls
+  multiplexed_calls,
+  unseen_polls
 };
-inline constexpr std::size_t kConditions = 8;
+inline constexpr std::size_t kConditions = 9;
 
 /// A condition is about the families that it names, and no other. HELP, METRICS.md, dashboards, alerts and the rules
 /// for autoscalers are generated from the table.

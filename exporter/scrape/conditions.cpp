@@ -13,6 +13,8 @@ using Polls = metrics::PollCounters;
 /// Above this share of turns with data waiting behind them, a connection carries more than one request at a time.
 constexpr double kMultiplexedShare = 0.1;
 constexpr double kBusyShare = 0.5;
+/// Of requests for which no poll slept.
+constexpr double kUnseenShare = 0.5;
 /// Of messages without a reply among all that were read.
 constexpr double kOneWayShare = 0.1;
 /// Events that the kernel kept from the programs are anybody's.
@@ -90,12 +92,19 @@ Conditions conditions(const metrics::WindowSample& older, const metrics::WindowS
     set(Condition::one_way, share_above(one_way, turns->requests - turns_before.requests + one_way, kOneWayShare));
     set(Condition::multiplexed_calls, calls_are_multiplexed(turns_before, *turns));
   }
-  if (polls) {
+  if (polls && !polls->only_sleeps) {
     set(Condition::busy_polling, share_above(polls->nonblocking - polls_before.nonblocking,
                                              polls->completed - polls_before.completed, kBusyShare));
   }
   if (turns && polls) {
-    set(Condition::no_poll, turns->requests > turns_before.requests && polls->completed == polls_before.completed);
+    const std::uint64_t requests = turns->requests - turns_before.requests;
+    const std::uint64_t completed = polls->completed - polls_before.completed;
+    // A server that is busy throughout polls without a sleep.
+    set(Condition::no_poll, requests > 0 && completed == 0 && (!polls->only_sleeps || polls->started == 0));
+    if (polls->only_sleeps) {
+      set(Condition::unseen_polls,
+          polls->started > 0 && share_above(requests - std::min(requests, completed), requests, kUnseenShare));
+    }
   }
   if (newer.threads && newer.threads->frozen) {
     set(Condition::frozen, *newer.threads->frozen);

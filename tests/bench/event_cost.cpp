@@ -285,6 +285,13 @@ int main(int argc, char** argv) {
       join_cgroup(watched);
     }
     {
+      const auto app = start_tacho(glob, {.poll = true, .sched = true});
+      cost["switch: watched, polls"].push_back(switch_cost() - bare_switch);
+      join_cgroup(unwatched);
+      cost["switch: unwatched, polls"].push_back(switch_cost() - bare_switch);
+      join_cgroup(watched);
+    }
+    {
       const auto app = start_tacho(glob, {.socket = true, .sched = true, .anatomy = true});
       cost["switch: watched, anatomy"].push_back(switch_cost() - bare_switch);
     }

@@ -29,8 +29,8 @@ int wait_on(const Watchable& what, int timeout_ms) {
   return poll_calls().front().wait(what, timeout_ms);
 }
 
-double ready(const Page& page, const std::string& cgroup) {
-  return page.value("tacho_poll_duration_seconds_count", {{"cgroup", cgroup}, {"outcome", "ready"}});
+double completed(const Page& page, const std::string& cgroup) {
+  return completed_polls(page, {{"cgroup", cgroup}});
 }
 
 /// Threads that wait until they are told, and end then.
@@ -59,12 +59,12 @@ TEST_CASE("threads that wait are seen while they do, and gone when they end") {
   (void)child.hear();
   REQUIRE(shared().wait_for([&] { return where.value("tacho_poll_waiters") == kThreads; }));
   CHECK(where.value("tacho_threads") == kThreads);
-  CHECK(ready(shared().page(), where.path()) == 0);
+  CHECK(completed(shared().page(), where.path()) == 0);
   child.tell();
   (void)child.hear();
   CHECK(shared().wait_for([&] { return where.value("tacho_threads") == 0; }));
   CHECK(where.value("tacho_poll_waiters") == 0);
-  CHECK(ready(shared().page(), where.path()) == kThreads);
+  CHECK(completed(shared().page(), where.path()) == kThreads);
   child.tell();
   child.finish();
 }
@@ -121,9 +121,8 @@ TEST_CASE("waits that began before tacho are adopted, and count as what they tur
   const Page page = later.page();
   // fexit does not see the end of calls that it was not there for; these threads make no other one.
   const bool blind = page.count("tacho_probe_attached", {{"hook", "poll"}, {"method", "fentry"}}) == 1;
-  const Labels ready{{"outcome", "ready"}};
-  CHECK(page.value("tacho_poll_duration_seconds_count", ready) == (blind ? 0 : kThreads));
-  CHECK((blind || page.value("tacho_poll_duration_seconds_sum", ready) >= between(adopted, told).least * kThreads));
+  CHECK(completed_polls(page, {}) == (blind ? 0 : kThreads));
+  CHECK((blind || completed_polls(page, {}, "_sum") >= between(adopted, told).least * kThreads));
   CHECK(page.value("tacho_poll_waiters") == 0);
   child.tell();
   child.finish();
@@ -132,13 +131,13 @@ TEST_CASE("waits that began before tacho are adopted, and count as what they tur
 TEST_CASE("a thread in another cgroup is nobody's, and one that comes in is counted from its next call") {
   const Watched where;
   Child child("", [directory = where.directory()](Line& parent) {
-    const Watchable readable(true);
-    must(wait_on(readable, -1) == 1, "outside");
+    const Watchable silent(false);
+    must(wait_on(silent, 1) == 0, "outside");
     parent.tell();
     (void)parent.hear();
     std::FILE* file = std::fopen((directory + "/cgroup.procs").c_str(), "w");
     must(file != nullptr && std::fprintf(file, "%d", ::getpid()) > 0 && std::fclose(file) == 0, "join");
-    must(wait_on(readable, -1) == 1, "inside");
+    must(wait_on(silent, 1) == 0, "inside");
     parent.tell();
     (void)parent.hear();
   });
@@ -146,8 +145,9 @@ TEST_CASE("a thread in another cgroup is nobody's, and one that comes in is coun
   CHECK(where.value("tacho_threads") == 0);
   child.tell();
   (void)child.hear();
+  await_rest(shared(), child);
   CHECK(where.value("tacho_threads") == 1);
-  CHECK(ready(shared().page(), where.path()) == 1);
+  CHECK(completed(shared().page(), where.path()) == 1);
   child.tell();
   child.finish();
 }
@@ -221,10 +221,10 @@ TEST_CASE("a wait that ended while nobody watched is none, and has no part in th
     child.tell();
     (void)child.hear();
   });
+  await_rest(tacho, child);
   const Page page = tacho.page();
-  const Labels ready{{"target", "t"}, {"outcome", "ready"}};
-  CHECK(page.value("tacho_poll_duration_seconds_count", ready) == 1);
-  CHECK(page.value("tacho_poll_duration_seconds_sum", ready) <= between(wait, wait).most);
+  CHECK(completed_polls(page, target) == 1);
+  CHECK(completed_polls(page, target, "_sum") <= between(wait, wait).most);
   CHECK(page.value("tacho_poll_waiters", target) == 0);
   child.tell();
   child.finish();

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <ctime>
 
+#include "kernel/support/threads.h"
 #include "kernel/support/wire.h"
 
 namespace tacho::kernel_test {
@@ -131,6 +132,18 @@ void Watchable::make_readable() const {
 const std::vector<PollCall>& poll_calls() {
   static const std::vector<PollCall> calls = make_calls();
   return calls;
+}
+
+bool only_sleeps(const Page& page) {
+  return page.count("tacho_probe_attached", {{"probe", "poll"}, {"hook", "poll"}, {"method", "scheduler"}}) == 1;
+}
+
+void await_rest(Running& tacho, const Child& child, std::size_t threads) {
+  REQUIRE(tacho.wait_for([&] { return all_asleep(child.pid(), threads); }));
+}
+
+double completed_polls(const Page& page, const Labels& target, const std::string& suffix) {
+  return page.sum("tacho_poll_duration_seconds" + suffix, target);
 }
 
 }  // namespace tacho::kernel_test

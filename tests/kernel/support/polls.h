@@ -9,6 +9,9 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "kernel/support/child.h"
+#include "kernel/support/page.h"
+#include "kernel/support/running.h"
 
 namespace tacho::kernel_test {
 
@@ -39,5 +42,15 @@ struct PollCall {
 /// epoll_wait, epoll_pwait, epoll_pwait2, poll, ppoll, select, pselect6: those that this architecture and kernel have,
 /// called without the C library, which replaces some by others.
 const std::vector<PollCall>& poll_calls();
+
+/// Whether the scheduler observes polls: only those that sleep are counted, as `blocked`.
+bool only_sleeps(const Page& page);
+
+/// Waits until the child's threads have stopped running: where the scheduler observes polls, their last waits count
+/// from then on.
+void await_rest(Running& tacho, const Child& child, std::size_t threads = 1);
+
+/// Completed calls of all outcomes. @param suffix "_count", or "_sum": their duration in seconds
+double completed_polls(const Page& page, const Labels& target, const std::string& suffix = "_count");
 
 }  // namespace tacho::kernel_test

@@ -25,7 +25,8 @@ config::Config with_forced_method(config::Config config) {
                                                            {"tracepoint", config::Attach::tracepoint},
                                                            {"fentry", config::Attach::fentry},
                                                            {"kprobe", config::Attach::kprobe},
-                                                           {"raw_tracepoint", config::Attach::raw_tracepoint}};
+                                                           {"raw_tracepoint", config::Attach::raw_tracepoint},
+                                                           {"scheduler", config::Attach::scheduler}};
   if (const char* method = std::getenv("TACHO_TEST_ATTACH")) {
     for (const config::NamedProbe& probe : config::kProbes) {
       config::Attach& attach = (config.probes.*(probe.settings)).attach;

@@ -152,6 +152,23 @@ TEST_CASE("the sampler's jitter does not make the window one sample longer") {
   }
 }
 
+TEST_CASE("poll mean, where only sleeps are seen: a busy server's requests are taken for its calls") {
+  const auto mean = [](std::uint64_t started, std::uint64_t requests, bool only_sleeps) {
+    Window window(10s);
+    WindowSample sample;
+    window.push(sample);
+    sample.time_ns = 10'000'000'000;
+    sample.socket.emplace().turns = TurnCounters{.requests = requests};
+    sample.poll = {.started = started, .ns = 1'000'000'000, .only_sleeps = only_sleeps};
+    window.push(sample);
+    return window.gauges().poll_mean;
+  };
+  CHECK(mean(1'000, 500, true) == Approx(1e-3));
+  CHECK(mean(1'000, 100'000, true) == Approx(1e-5));
+  CHECK(mean(1'000, 100'000, false) == Approx(1e-3));
+  CHECK(mean(0, 100'000, true) == Approx(1e-5));
+}
+
 TEST_CASE("poll mean: completed calls and waits in progress") {
   Window window(10s);
   Traffic traffic;

@@ -134,6 +134,28 @@ TEST_CASE("requests without polls say that there is no poll to judge by") {
   CHECK(after({.requests = 1}, {.completed = 1}).empty());
 }
 
+TEST_CASE("where only sleeps are seen, nothing is said about polls that do not wait") {
+  CHECK(seen(between(sample(0), sample(kSecond, {}, PollCounters{.only_sleeps = true}))) == Names{"lost_events"});
+}
+
+TEST_CASE("where only sleeps are seen, a server that has slept in a poll is no server without polls") {
+  const auto polls = [](std::uint64_t completed, std::uint64_t started) {
+    return PollCounters{.completed = completed, .started = started, .only_sleeps = true};
+  };
+  CHECK(after({.requests = 1}, polls(0, 0)) == Names{"no_poll"});
+  CHECK(after({.requests = 1}, polls(0, 1)) == Names{"unseen_polls"});
+}
+
+TEST_CASE("fewer sleeps than half of the requests say that polls returned at once") {
+  const auto polls = [](std::uint64_t completed) {
+    return PollCounters{.completed = completed, .started = completed, .only_sleeps = true};
+  };
+  CHECK(after({.requests = 1'000}, polls(500)).empty());
+  CHECK(after({.requests = 1'000}, polls(499)) == Names{"unseen_polls"});
+  CHECK(after({}, polls(1)).empty());
+  CHECK(after({.requests = 1'000}, {.completed = 499, .started = 499}).empty());
+}
+
 TEST_CASE("any lost event is told while it is in the window") {
   CHECK(after_losses({.lost = 1}) == Names{"lost_events"});
   CHECK(after_losses({.lost = 1, .requests = 1'000'000}) == Names{"lost_events"});
