@@ -39,7 +39,7 @@ LABEL org.opencontainers.image.title="tacho" \
       org.opencontainers.image.base.name="${BASE}" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
-# uid 0 since tracefs is root's; what it may do is in the capabilities that are granted.
+# uid 0 since others would not get the capabilities; what it may do is in the capabilities that are granted.
 USER 0:0
 EXPOSE 9435
 # Kubernetes asks by HTTP and ignores this; an image in OCI's format has no place for it (podman: --format docker).

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from support.docker import DockerTacho, Server, has_cap_bpf, run_line
+from support.docker import DockerTacho, Server, run_line
 from support.exposition import Samples
 from support.net import exchange
 from support.waiting import wait_until
@@ -40,9 +40,7 @@ def test_the_command_serves_in_the_foreground_until_ctrl_c(engine, server):
     assert "refused" not in log and "fentry" not in log
 
 
-TRACEFS = r"--volume /sys/kernel/tracing:\S+ "
 PARTS = {
-    TRACEFS: "--volume /sys/kernel/tracing:/sys/kernel/tracing:ro",
     r"--pid host ": "--pid host",
     r"--volume /sys/fs/cgroup:\S+ ": "--volume /sys/fs/cgroup:/sys/fs/cgroup:ro",
     r"--volume /var/lib/docker/containers:\S+ ": "--volume /var/lib/docker/containers:/var/lib/docker/containers:ro",
@@ -53,13 +51,11 @@ PARTS = {
 def test_without_a_part_the_log_names_the_option_to_add(engine, server, part):
     line, removed = re.subn(part, "", run_line(engine))
     assert removed == 1
-    # With CAP_SYS_ADMIN, which older engines take, it mounts tracefs itself.
-    missing = [] if part == TRACEFS and not has_cap_bpf(engine) else [part]
     with DockerTacho(engine, line=line) as tacho:
         attached = tacho.scrape().all("tacho_probe_attached")
         assert attached and all(value == 1 for _, value in attached), "it goes on without"
         warnings = [said for said in tacho.log.splitlines() if " WARN " in said]
-        assert [other for other in PARTS if any(PARTS[other] in said for said in warnings)] == missing, tacho.log
+        assert [other for other in PARTS if any(PARTS[other] in said for said in warnings)] == [part], tacho.log
 
 
 def test_dockers_health_check_passes(engine, long_only):

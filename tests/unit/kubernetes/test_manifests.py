@@ -12,7 +12,7 @@ from support.paths import REPOSITORY, TACHO, require
 from support.pinned import KUSTOMIZE, Unavailable
 from support.process import run
 
-HOST_PATHS = {"/sys/fs/cgroup", "/sys/kernel/tracing", "/var/log/containers"}
+HOST_PATHS = {"/sys/fs/cgroup", "/var/log/containers"}
 NODE_COMPONENTS = ["prometheus-operator", "annotations", "restricted-node", "localhost-seccomp"]
 NODE_OVERLAYS = ["base", *(f"overlays/{component}" for component in NODE_COMPONENTS), "examples/combined"]
 RESTRICTED = {"overlays/restricted-node", "examples/combined"}
@@ -94,9 +94,8 @@ def violations(pod: dict, host_paths: set[str], host_processes: bool = False, se
 def test_node_pod_has_what_it_needs_and_no_more(name):
     pod = pod_of(name)
     restricted = name in RESTRICTED
-    expected = HOST_PATHS - ({"/sys/kernel/tracing"} if restricted else set())
     seccomp = LOCALHOST if name == "overlays/localhost-seccomp" else RUNTIME_DEFAULT
-    assert violations(pod, expected, host_processes=not restricted, seccomp=seccomp) == []
+    assert violations(pod, HOST_PATHS, host_processes=not restricted, seccomp=seccomp) == []
     assert pod["automountServiceAccountToken"] is False and pod["serviceAccountName"] == "tacho"
     assert pod["tolerations"] == [{"operator": "Exists"}]
 
