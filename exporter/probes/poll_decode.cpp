@@ -28,11 +28,27 @@ using PollEntry = metrics::Entry<PollSource>;
 
 constexpr std::array kEntries{
     PollEntry{
-        Family{"tacho_poll_duration_seconds", Type::histogram, "seconds",
-               "Duration of completed epoll_wait, poll and select calls; nonblocking: called with a timeout of zero; "
+        Family{"tacho_polls_total", Type::counter, "",
+               "Completed epoll_wait, poll and select calls. ready: at least one descriptor was; timeout: none was in "
+               "time; nonblocking: called with a timeout of zero; error: interrupted or failed; "
                "blocked: where the scheduler observes polls, all that slept, whatever they returned.",
                "outcome", kOutcomes},
-        [](const PollSource& s, Sink& out) { out.each(s.snapshot.duration); }},
+        [](const PollSource& s, Sink& out) {
+          out.each(s.snapshot.duration, [](const metrics::Histogram& each) { return Value::count(total(each)); });
+        }},
+    PollEntry{Family{"tacho_poll_duration_seconds",
+                     Type::histogram,
+                     "seconds",
+                     "Duration of completed epoll_wait, poll and select calls, of all outcomes.",
+                     "",
+                     {}},
+              [](const PollSource& s, Sink& out) {
+                metrics::Histogram all;
+                for (const metrics::Histogram& each : s.snapshot.duration) {
+                  all += each;
+                }
+                out.add(all);
+              }},
     PollEntry{
         Family{
             "tacho_poll_duration_mean_seconds",

@@ -29,7 +29,7 @@ function(selection)
         beware: 'for io_uring, which is waited for elsewhere.',
         unit: 'ops',
         stack: true,
-        queries: [panels.query(s.rate('tacho_poll_duration_seconds_count', '', 'outcome'), '{{outcome}}')],
+        queries: [panels.query(s.rate('tacho_polls_total', '', 'outcome'), '{{outcome}}')],
       }),
       panels.timeseries({
         title: 'Threads',

@@ -59,14 +59,14 @@ void end_wait(poll_shard& shard, poll_outcome outcome, std::chrono::nanoseconds 
 
 TEST_CASE("a target that has not polled yet has every series, at zero") {
   const auto zero = page({poll_shard{}});
-  CHECK(zero.size() > 400);
+  CHECK(zero.size() > 100);
   for (const auto& [series, value] : zero) {
     CAPTURE(series);
     CHECK(value == "0");
   }
 }
 
-TEST_CASE("durations are told apart by outcome") {
+TEST_CASE("calls are counted by outcome, their durations in one histogram") {
   poll_shard shard{};
   int milliseconds = 1;
   for (const poll_outcome outcome : {TACHO_POLL_READY, TACHO_POLL_TIMEOUT, TACHO_POLL_NONBLOCKING, TACHO_POLL_ERROR}) {
@@ -75,11 +75,11 @@ TEST_CASE("durations are told apart by outcome") {
     ++milliseconds;
   }
   const auto seen = page({shard});
-  CHECK(seen.at("tacho_poll_duration_seconds_sum{outcome=\"ready\"}") == "0.001");
-  CHECK(seen.at("tacho_poll_duration_seconds_sum{outcome=\"timeout\"}") == "0.002");
-  CHECK(seen.at("tacho_poll_duration_seconds_sum{outcome=\"nonblocking\"}") == "0.003");
-  CHECK(seen.at("tacho_poll_duration_seconds_sum{outcome=\"error\"}") == "0.004");
-  CHECK(seen.at("tacho_poll_duration_seconds_count{outcome=\"error\"}") == "1");
+  for (const char* outcome : {"ready", "timeout", "nonblocking", "error"}) {
+    CHECK(seen.at("tacho_polls_total{outcome=\"" + std::string(outcome) + "\"}") == "1");
+  }
+  CHECK(seen.at("tacho_poll_duration_seconds_sum") == "0.01");
+  CHECK(seen.at("tacho_poll_duration_seconds_count") == "4");
   CHECK(seen.at("tacho_idle_seconds_total") == "0.01");
   CHECK(seen.at("tacho_poll_waiters") == "0");
 }
@@ -91,7 +91,7 @@ TEST_CASE("waits in progress count with the time they have lasted") {
   const auto seen = page({shard});
   CHECK(seen.at("tacho_poll_waiters") == "2");
   CHECK(seen.at("tacho_idle_seconds_total") == "3.5");
-  CHECK(seen.at("tacho_poll_duration_seconds_count{outcome=\"ready\"}") == "0");
+  CHECK(seen.at("tacho_poll_duration_seconds_count") == "0");
 }
 
 TEST_CASE("a wait that begins on one CPU and ends on another adds up") {
