@@ -128,7 +128,7 @@ enum class HistogramForm : std::uint8_t { classic, native, both };
 
 struct Histograms {
   HistogramForm format = HistogramForm::both;
-  unsigned buckets_per_octave = 1;  ///< of the classic form: 1, 2 or 4
+  unsigned buckets_per_octave = 0;  ///< of the classic form: 1, 2 or 4; 0: as many as a family needs
 };
 
 /// A glob on names of metric families.

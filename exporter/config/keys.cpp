@@ -198,31 +198,12 @@ Type<ProbeSwitch> probe(std::string_view what, std::string_view automatic = "the
   });
 }
 
-/// A duration, or `auto`, which is 0.
-Type<Duration> threshold(Duration low, Duration high) {
-  Type<Duration> type = duration(low, high);
-  const Json given = type.schema;
-  type.schema = {{"anyOf", {{{"const", "auto"}}, given}}};
-  type.summary = "auto or " + type.summary;
-  type.read = [read = type.read](const Node& node, Duration& out, const Context& context) {
-    if (node.kind == Node::Kind::scalar && node.text == "auto") {
-      out = Duration::zero();
-    } else {
-      read(node, out, context);
-    }
-  };
-  type.show = [show = type.show](const Duration& value) {
-    return value == Duration::zero() ? Json("auto") : show(value);
-  };
-  return type;
-}
-
 Type<AnatomySwitch> anatomy() {
   return section<AnatomySwitch>({
       key("enabled", &AnatomySwitch::enabled, boolean(),
           "Whether to tell what the time of requests went to. Needs the probes `socket` and `sched`, and adds a third "
           "to what they cost."),
-      key("slow", &AnatomySwitch::slow, threshold(1us, 1h),
+      key("slow", &AnatomySwitch::slow, or_auto(duration(1us, 1h)),
           "Requests that take longer are slow ones, whose time is told apart. `auto`: longer than 99 % of the target's "
           "own in the last minute."),
   });
@@ -252,8 +233,9 @@ Type<Histograms> histograms() {
           "What scrapers get that take protobuf, as Prometheus does once native histograms are switched on: classic "
           "buckets, the native form (one series a histogram, all that is counted), or both for the scraper to choose. "
           "All others get classic buckets."),
-      key("buckets_per_octave", &Histograms::buckets_per_octave, number_of<unsigned>({1, 2, 4}),
-          "Classic buckets from one power of two to the next: more are finer and cost more series."),
+      key("buckets_per_octave", &Histograms::buckets_per_octave, or_auto(number_of<unsigned>({1, 2, 4})),
+          "Classic buckets from one power of two to the next, of every histogram: more are finer and cost more series. "
+          "`auto`: one in `tacho_request_duration_seconds`, fewer in the others, as METRICS.md lists them."),
   });
 }
 

@@ -84,6 +84,23 @@ Type<T> number_of(std::vector<T> allowed) {
   return type;
 }
 
+/// A value of that type, or `auto`, which reads as T{}; no other value may read as that.
+template <class T>
+Type<T> or_auto(Type<T> type) {
+  const Json given = type.schema;
+  type.schema = {{"anyOf", {{{"const", "auto"}}, given}}};
+  type.summary = "auto or " + type.summary;
+  type.read = [read = type.read](const Node& node, T& out, const Context& context) {
+    if (node.kind == Node::Kind::scalar && node.text == "auto") {
+      out = T{};
+    } else {
+      read(node, out, context);
+    }
+  };
+  type.show = [show = type.show](const T& value) { return value == T{} ? Json("auto") : show(value); };
+  return type;
+}
+
 /// One of a few words, each standing for a value of the enumeration.
 template <class E>
 Type<E> choice(std::vector<std::pair<std::string_view, E>> values) {

@@ -18,6 +18,11 @@ constexpr std::array<std::uint8_t, 32> kBoundsBelow TACHO_HISTOGRAM_BOUNDS_BELOW
 
 static_assert(kSlots <= 256, "BucketLayout::Bucket keeps a slot in one byte");
 
+/// Bounds of the detail `coarse`: 2^-16 s, 2^-14 s, … 4 s.
+constexpr std::size_t kCoarseFirst = (TACHO_HISTOGRAM_FIRST_OCTAVE - 16) * kPerOctave;
+constexpr std::size_t kCoarseLast = (TACHO_HISTOGRAM_FIRST_OCTAVE + 2) * kPerOctave;
+constexpr std::size_t kCoarseStep = 2 * kPerOctave;
+
 BucketLayout::Bucket make_bucket(std::size_t slot) {
   BucketLayout::Bucket bucket;
   bucket.bound = slot_bound_seconds(slot, kPerOctave);
@@ -95,10 +100,20 @@ std::uint64_t slot_bound_ns(std::size_t slot) {
 
 BucketLayout::BucketLayout(unsigned per_octave) {
   const std::size_t step = per_octave == 2 || per_octave == 4 ? kPerOctave / per_octave : kPerOctave;
+  auto& [full, coarse, mean] = buckets_;
   for (std::size_t slot = 0; slot < kOverflowSlot; slot += step) {
-    buckets_.push_back(make_bucket(slot));
+    full.push_back(make_bucket(slot));
   }
-  buckets_.push_back(make_bucket(kOverflowSlot));
+  for (std::size_t slot = kCoarseFirst; slot <= kCoarseLast; slot += kCoarseStep) {
+    coarse.push_back(make_bucket(slot));
+  }
+  for (auto& buckets : buckets_) {
+    buckets.push_back(make_bucket(kOverflowSlot));
+  }
+  if (per_octave != 0) {
+    coarse = full;
+    mean = full;
+  }
 }
 
 std::uint64_t total(const Histogram& histogram) {

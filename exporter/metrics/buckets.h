@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bpf/lib/histogram.h"
+#include "metrics/family.h"
 #include "metrics/value.h"
 
 namespace tacho::metrics {
@@ -51,16 +52,18 @@ class BucketLayout {
     [[nodiscard]] std::string_view le() const { return tail().substr(0, length - 3U); }
   };
 
-  /// `per_octave` is 1, 2 or 4; anything else counts as 1.
+  /// `per_octave` is 1, 2 or 4, for all families; 0: as many as each family's detail says; anything else counts as 1.
   explicit BucketLayout(unsigned per_octave = 1);
 
-  /// In rising order, the last one is +Inf.
-  [[nodiscard]] const std::vector<Bucket>& buckets() const { return buckets_; }
+  /// Those of a family with that detail, in rising order; the last one is +Inf.
+  [[nodiscard]] const std::vector<Bucket>& buckets(Detail detail = Detail::full) const {
+    return buckets_[static_cast<std::size_t>(detail)];
+  }
   /// Lines that one histogram takes: its buckets, `_sum` and `_count`.
-  [[nodiscard]] std::size_t lines() const { return buckets_.size() + 2; }
+  [[nodiscard]] std::size_t lines(Detail detail = Detail::full) const { return buckets(detail).size() + 2; }
 
  private:
-  std::vector<Bucket> buckets_;
+  std::array<std::vector<Bucket>, 3> buckets_;  // by detail
 };
 
 /// Inclusive upper bound in seconds of a slot of a histogram with that many slots an octave, nearest to

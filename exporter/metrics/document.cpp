@@ -29,14 +29,31 @@ std::string label_cell(const Family& family) {
   return result;
 }
 
+std::string_view bucket_cell(const Family& family) {
+  if (family.type != Type::histogram) {
+    return "";
+  }
+  switch (family.detail) {
+    case Detail::coarse:
+      return "coarse";
+    case Detail::mean:
+      return "mean";
+    case Detail::full:
+      break;
+  }
+  return "full";
+}
+
 }  // namespace
 
 std::string metrics_markdown(std::string_view title, std::span<const Family> families) {
   std::string out =
-      "## " + std::string(title) + "\n\n| family | type | unit | labels | meaning |\n|---|---|---|---|---|\n";
+      "## " + std::string(title) +
+      "\n\n| family | type | buckets | unit | labels | appears | meaning |\n|---|---|---|---|---|---|---|\n";
   for (const Family& family : families) {
     out.append("| `").append(family.name).append("` | ").append(type_name(family.type)).append(" | ");
-    out.append(family.unit).append(" | ").append(label_cell(family)).append(" | ");
+    out.append(bucket_cell(family)).append(" | ").append(family.unit).append(" | ").append(label_cell(family));
+    out.append(" | ").append(family.appears == Appears::first_event ? "first event" : "").append(" | ");
     out.append(cell(expand_window(family.help, "the configured window"))).append(" |\n");
   }
   return out;

@@ -40,7 +40,8 @@ class Sink {
   std::size_t family_;
 };
 
-/// A family and what a target has of it: the one place where a name and its values meet.
+/// A family and what a target has of it: the one place where a name and its values meet. An entry appends all samples
+/// of its family, whatever they are: whether one at 0 is reported is the family's property (Family::on_first_event).
 template <class Source>
 struct Entry {
   Family family;
@@ -56,7 +57,7 @@ constexpr std::array<Family, N> families_of(const std::array<Entry<Source>, N>& 
 
 /// Appends all samples of a source to its row.
 /// @param first the number of the first entry's family among those of the probe
-/// @throws std::logic_error an entry with other samples than its family says; those at the end may be missing
+/// @throws std::logic_error an entry with other samples than its family says
 template <class Source, std::size_t N>
 void append_all(const std::array<Entry<Source>, N>& entries, const Source& source, Row& row, std::size_t first = 0) {
   for (std::size_t i = 0; i < N; ++i) {
@@ -70,8 +71,7 @@ void append_all(const std::array<Entry<Source>, N>& entries, const Source& sourc
     entries[i].append(source, sink);
     const std::size_t added = samples() - before;
     const std::size_t expected = family.dynamic() ? 0 : family.samples();
-    if (row.values.size() + row.fine.size() + row.histograms.size() - all != added ||
-        (added != expected && (added != 0 || i + 1 != N))) {
+    if (row.values.size() + row.fine.size() + row.histograms.size() - all != added || added != expected) {
       throw std::logic_error(std::string(family.name) + " has other samples than its family says");
     }
   }

@@ -8,6 +8,20 @@ namespace tacho::metrics {
 
 enum class Type : std::uint8_t { counter, gauge, histogram };
 
+/// When a sample of a target appears. It stays for as long as the target is reported (metrics/appearance.h).
+enum class Appears : std::uint8_t {
+  at_once,      ///< with its target, also at 0
+  first_event,  ///< with its first value other than 0, each label value by itself: few targets have a use for it
+};
+
+/// The classic buckets of a histogram where `histograms.buckets_per_octave` is `auto`. All targets have the same ones,
+/// whatever was observed: buckets of several targets can only be added up if they are the same.
+enum class Detail : std::uint8_t {
+  full,    ///< one an octave
+  coarse,  ///< one every two octaves, from 15 µs to 4 s
+  mean,    ///< none but +Inf: sum and count
+};
+
 /// A per-target metric family as a constant: METRICS.md, the series prefixes and the checks derive from it.
 struct Family {
   std::string_view name;  ///< name of the samples in Prometheus text; a counter's ends in `_total`
@@ -18,6 +32,21 @@ struct Family {
   std::span<const std::string_view>
       values;         ///< its values in the order of the samples; empty with a label: known at run time
   bool fine = false;  ///< a histogram with sixteen slots an octave, without a label that is known at run time
+  Appears appears = Appears::at_once;
+  Detail detail = Detail::full;  ///< of a histogram
+
+  /// The same family whose samples appear with their first event.
+  [[nodiscard]] constexpr Family on_first_event() const {
+    Family family = *this;
+    family.appears = Appears::first_event;
+    return family;
+  }
+  /// The same family with fewer classic buckets.
+  [[nodiscard]] constexpr Family with(Detail buckets) const {
+    Family family = *this;
+    family.detail = buckets;
+    return family;
+  }
 
   [[nodiscard]] constexpr bool dynamic() const { return !label.empty() && values.empty(); }
   /// How many samples (or histograms) a target's row has for this family; 0 if known at run time only.

@@ -43,6 +43,7 @@ void FamilyWriter::end(std::string& out) {
 
 void FamilyWriter::add_fixed(const ProtoTarget& target, const Row& row) {
   const Family& family = families_[family_];
+  const std::span<const BucketLayout::Bucket> buckets = style_.layout.buckets(family.detail);
   std::string labels = target.labels;
   for (std::size_t i = 0; i < family.samples(); ++i) {
     const std::size_t sample = first_ + i;
@@ -50,11 +51,12 @@ void FamilyWriter::add_fixed(const ProtoTarget& target, const Row& row) {
       labels.resize(target.labels.size());
       append_proto_label(labels, family.label, family.values[i]);
     }
-    if (family.fine && sample < row.fine.size()) {
-      proto_.add(labels, row.fine[sample], style_.layout, style_.histograms, target.created,
+    if (family.fine && sample < row.fine.size() && !row.fine[sample].absent) {
+      proto_.add(labels, row.fine[sample], buckets, style_.histograms, target.created,
                  bucket_exemplars(row, sample, style_.layout, style_.unix_ns));
-    } else if (family.type == Type::histogram && !family.fine && sample < row.histograms.size()) {
-      proto_.add(labels, row.histograms[sample], style_.layout, style_.histograms, target.created, {});
+    } else if (family.type == Type::histogram && !family.fine && sample < row.histograms.size() &&
+               !row.histograms[sample].absent) {
+      proto_.add(labels, row.histograms[sample], buckets, style_.histograms, target.created, {});
     } else if (family.type != Type::histogram && sample < row.values.size() &&
                row.values[sample].kind != Value::Kind::absent) {
       proto_.add(labels, family.type, row.values[sample], target.created);
@@ -69,7 +71,7 @@ void FamilyWriter::add_dynamic(const ProtoTarget& target, const Row& row) {
     std::string labels = target.labels;
     append_proto_label(labels, family.label, label);
     if (family.type == Type::histogram) {
-      proto_.add(labels, sample.histogram, style_.layout, style_.histograms, {}, {});
+      proto_.add(labels, sample.histogram, style_.layout.buckets(family.detail), style_.histograms, {}, {});
     } else {
       proto_.add(labels, family.type, sample.value, {});
     }

@@ -114,13 +114,14 @@ char* write_bucket(char* out, std::uint64_t cumulative, double bound) {
 }
 
 template <std::size_t PerOctave>
-void append_classic(std::string& out, const SlotHistogram<PerOctave>& histogram, const BucketLayout& layout) {
+void append_classic(std::string& out, const SlotHistogram<PerOctave>& histogram,
+                    std::span<const BucketLayout::Bucket> buckets) {
   const std::size_t size = out.size();
-  out.resize_and_overwrite(size + layout.buckets().size() * kMaxBucket, [&](char* text, std::size_t) {
+  out.resize_and_overwrite(size + buckets.size() * kMaxBucket, [&](char* text, std::size_t) {
     char* end = text + size;
     std::uint64_t cumulative = 0;
     std::size_t slot = 0;
-    for (const BucketLayout::Bucket& bucket : layout.buckets()) {
+    for (const BucketLayout::Bucket& bucket : buckets) {
       for (const std::size_t last = bucket.last(PerOctave); slot <= last; ++slot) {
         cumulative += histogram.slots[slot];
       }
@@ -132,12 +133,12 @@ void append_classic(std::string& out, const SlotHistogram<PerOctave>& histogram,
 
 /// The same where some buckets have an exemplar.
 template <std::size_t PerOctave>
-void append_classic(std::string& out, const SlotHistogram<PerOctave>& histogram, const BucketLayout& layout,
-                    const BucketExemplars& exemplars) {
+void append_classic(std::string& out, const SlotHistogram<PerOctave>& histogram,
+                    std::span<const BucketLayout::Bucket> buckets, const BucketExemplars& exemplars) {
   std::uint64_t cumulative = 0;
   std::size_t slot = 0;
-  for (std::size_t i = 0; i < layout.buckets().size(); ++i) {
-    const BucketLayout::Bucket& bucket = layout.buckets()[i];
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    const BucketLayout::Bucket& bucket = buckets[i];
     for (const std::size_t last = bucket.last(PerOctave); slot <= last; ++slot) {
       cumulative += histogram.slots[slot];
     }
@@ -253,16 +254,17 @@ void ProtoFamily::add(std::string_view labels, Type type, const Value& value, co
 }
 
 template <std::size_t PerOctave>
-void ProtoFamily::add(std::string_view labels, const SlotHistogram<PerOctave>& histogram, const BucketLayout& layout,
-                      HistogramForms forms, const Created& created, const BucketExemplars& exemplars) {
+void ProtoFamily::add(std::string_view labels, const SlotHistogram<PerOctave>& histogram,
+                      std::span<const BucketLayout::Bucket> buckets, HistogramForms forms, const Created& created,
+                      const BucketExemplars& exemplars) {
   add_metric(labels, metric_field::kHistogram, [&] {
     Protobuf fields(fields_);
     fields.integer(histogram_field::kCount, total(histogram));
     fields.real(histogram_field::kSum, static_cast<double>(histogram.sum_ns) / 1e9);
     if (forms.classic && exemplars.by_bucket.empty()) {
-      append_classic(fields_, histogram, layout);
+      append_classic(fields_, histogram, buckets);
     } else if (forms.classic) {
-      append_classic(fields_, histogram, layout, forms.native ? longest_exemplar(exemplars) : exemplars);
+      append_classic(fields_, histogram, buckets, forms.native ? longest_exemplar(exemplars) : exemplars);
     }
     if (forms.native) {
       native_.assign(histogram);
@@ -278,10 +280,10 @@ void ProtoFamily::add(std::string_view labels, const SlotHistogram<PerOctave>& h
   });
 }
 
-template void ProtoFamily::add(std::string_view, const Histogram&, const BucketLayout&, HistogramForms, const Created&,
-                               const BucketExemplars&);
-template void ProtoFamily::add(std::string_view, const FineHistogram&, const BucketLayout&, HistogramForms,
-                               const Created&, const BucketExemplars&);
+template void ProtoFamily::add(std::string_view, const Histogram&, std::span<const BucketLayout::Bucket>,
+                               HistogramForms, const Created&, const BucketExemplars&);
+template void ProtoFamily::add(std::string_view, const FineHistogram&, std::span<const BucketLayout::Bucket>,
+                               HistogramForms, const Created&, const BucketExemplars&);
 
 void ProtoFamily::add(MetricType type, const ClientMetric& metric, const Created& created) {
   std::string labels;

@@ -37,10 +37,12 @@ class ProtoFamily {
   /// Begins a family; memory is kept from the one before.
   void begin(const Metadata& metadata);
   /// @param labels fields as append_proto_label() makes them
+  /// @param buckets of the classic form
   void add(std::string_view labels, Type type, const Value& value, const Created& created);
   template <std::size_t PerOctave>
-  void add(std::string_view labels, const SlotHistogram<PerOctave>& histogram, const BucketLayout& layout,
-           HistogramForms forms, const Created& created, const BucketExemplars& exemplars);
+  void add(std::string_view labels, const SlotHistogram<PerOctave>& histogram,
+           std::span<const BucketLayout::Bucket> buckets, HistogramForms forms, const Created& created,
+           const BucketExemplars& exemplars);
   void add(prometheus::MetricType type, const prometheus::ClientMetric& metric, const Created& created);
   /// Appends the family with its length, nothing if it has no samples.
   void end(std::string& out);

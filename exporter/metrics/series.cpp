@@ -43,16 +43,16 @@ void append_number(std::string& out, std::string_view prefix, const Value& value
 
 template <std::size_t PerOctave>
 void append_histogram(std::string& out, const HistogramText& text, const SlotHistogram<PerOctave>& histogram,
-                      const BucketLayout& layout) {
+                      std::span<const BucketLayout::Bucket> buckets) {
   constexpr std::size_t kTail = sizeof(BucketLayout::Bucket::text);
-  const std::size_t bound = layout.buckets().size() * (text.bucket.size() + kTail + kMaxNumber + 1) + text.sum.size() +
+  const std::size_t bound = buckets.size() * (text.bucket.size() + kTail + kMaxNumber + 1) + text.sum.size() +
                             text.count.size() + 2 * (kMaxNumber + 1);
   append_with(out, bound, [&](char* p) {
     std::array<char, kMaxNumber> digits{'0'};
     std::size_t length = 1;
     std::uint64_t cumulative = 0;
     std::size_t slot = 0;
-    for (const BucketLayout::Bucket& bucket : layout.buckets()) {
+    for (const BucketLayout::Bucket& bucket : buckets) {
       const std::uint64_t before = cumulative;
       for (const std::size_t last = bucket.last(PerOctave); slot <= last; ++slot) {
         cumulative += histogram.slots[slot];
@@ -116,7 +116,7 @@ TargetSeries::TargetSeries(std::span<const Family> families,
   for (const Family& family : families) {
     places_.push_back(
         {static_cast<std::uint32_t>(ends_.size()), static_cast<std::uint32_t>(first_sample(families, places_.size()))});
-    lines_ += family.samples() * (family.type == Type::histogram ? layout.lines() : 1);
+    lines_ += family.samples() * (family.type == Type::histogram ? layout.lines(family.detail) : 1);
     if (family.label.empty()) {
       add_sample(family, common);
     } else if (family.dynamic()) {
@@ -180,9 +180,9 @@ void TargetSeries::append_fixed(std::string& out, std::size_t family, const Row&
     }
     const std::size_t first = place.piece + 3 * i;
     const auto append = [&](const auto& histograms) {
-      if (sample < histograms.size()) {
+      if (sample < histograms.size() && !histograms[sample].absent) {
         append_histogram(out, {.bucket = piece(first), .sum = piece(first + 1), .count = piece(first + 2)},
-                         histograms[sample], *layout_);
+                         histograms[sample], layout_->buckets(families_[family].detail));
       }
     };
     if (families_[family].fine) {
@@ -212,7 +212,8 @@ void TargetSeries::append_sample(std::string& out, std::size_t family, std::stri
     const std::string bucket = line("_bucket", "\",le=\"");
     const std::string sum_line = line("_sum", "\"} ");
     const std::string count = line("_count", "\"} ");
-    append_histogram(out, {.bucket = bucket, .sum = sum_line, .count = count}, sample.histogram, *layout_);
+    append_histogram(out, {.bucket = bucket, .sum = sum_line, .count = count}, sample.histogram,
+                     layout_->buckets(families_[family].detail));
   } else {
     append_number(out, line("", "\"} "), sample.value);
   }

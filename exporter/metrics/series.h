@@ -24,8 +24,8 @@ using Labels = std::vector<std::pair<std::string, std::string>>;
 /// formats.
 ///
 /// Memory: a counter or gauge keeps its prefix and 4 bytes; a histogram keeps three prefixes for all of its lines
-/// (30 with one bucket per octave), its `le` values are shared through the layout. That is ~130 bytes for a number and
-/// ~14 for a line of a histogram, ~26 a line over the families of the socket and poll probes; memory() tells.
+/// (30 with one bucket per octave, 3 of a mean), its `le` values are shared through the layout. That is ~130 bytes for
+/// a number and ~400 for a histogram, whether they have appeared yet or not; memory() tells.
 class TargetSeries {
  public:
   /// `labels` come first on every line in the order given, then the family's own label, then `le`. Their names must be
@@ -36,7 +36,8 @@ class TargetSeries {
 
   /// Appends the lines of families[family] from `row`, in the order of Family::values; samples of a family whose label
   /// values are known at run time only, in the byte order of those values, equal ones added up. A row that is
-  /// shorter than the families promise, or has values that are absent, gives fewer lines. No header: see append_header.
+  /// shorter than the families promise, or has samples that are absent, gives fewer lines. No header: see
+  /// append_header.
   void append(std::string& out, std::size_t family, const Row& row) const;
 
   /// Lines of all families without those known at run time only.

@@ -52,6 +52,7 @@ struct SlotHistogram {
   static constexpr std::size_t kPerOctave = PerOctave;
   std::array<std::uint64_t, 1 + TACHO_HISTOGRAM_OCTAVES * PerOctave + 1> slots{};
   std::uint64_t sum_ns = 0;
+  bool absent = false;  ///< no line is written
 
   SlotHistogram& operator+=(const SlotHistogram& other) {
     for (std::size_t i = 0; i < slots.size(); ++i) {

@@ -24,9 +24,6 @@ using metrics::Value;
 struct AnatomySource {
   const Anatomy& anatomy;
   std::uint64_t requests;
-  bool present;  ///< else all is absent
-
-  [[nodiscard]] Value count(std::uint64_t n) const { return present ? Value::count(n) : Value::absent(); }
 };
 using AnatomyEntry = metrics::Entry<AnatomySource>;
 
@@ -34,10 +31,8 @@ std::uint64_t known(const Anatomy::Parts& parts) {
   return std::accumulate(parts.requests.begin(), parts.requests.end(), std::uint64_t{0});
 }
 
-void add_parts(const Anatomy::Parts& parts, bool present, Sink& out) {
-  out.each(parts.ns, [present](std::uint64_t ns) {
-    return present ? Value::nanoseconds(static_cast<std::int64_t>(ns)) : Value::absent();
-  });
+void add_parts(const Anatomy::Parts& parts, Sink& out) {
+  out.each(parts.ns, [](std::uint64_t ns) { return Value::nanoseconds(static_cast<std::int64_t>(ns)); });
 }
 
 constexpr std::array kEntries{
@@ -48,8 +43,9 @@ constexpr std::array kEntries{
                "read, but the answering thread has not begun; cpu; runqueue: waiting for a CPU; lock: futex and "
                "semaphores; disk; network: in a call on a socket; event: in epoll, poll, select and the like; sleep; "
                "other. The parts add up to the durations of the requests whose mode is known.",
-               "part", kPartNames},
-        [](const AnatomySource& s, Sink& out) { add_parts(s.anatomy.all, s.present, out); }},
+               "part", kPartNames}
+            .on_first_event(),
+        [](const AnatomySource& s, Sink& out) { add_parts(s.anatomy.all, out); }},
     AnatomyEntry{
         Family{
             "tacho_request_serving_total", Type::counter, "",
@@ -57,24 +53,24 @@ constexpr std::array kEntries{
             "request open meanwhile; handed_over: another thread answered it; interleaved: the thread that read it "
             "answered it, with other requests open, so the parts are those of all of these; unknown: not included in "
             "the parts.",
-            "mode", kModeNames},
+            "mode", kModeNames}
+            .on_first_event(),
         [](const AnatomySource& s, Sink& out) {
-          out.each(s.anatomy.all.requests, [&s](std::uint64_t served) { return s.count(served); });
+          out.each(s.anatomy.all.requests, Value::count);
           const std::uint64_t followed = known(s.anatomy.all);
-          out.add(s.count(s.requests > followed ? s.requests - followed : 0));
+          out.add(Value::count(s.requests > followed ? s.requests - followed : 0));
         }},
     AnatomyEntry{
         Family{
             "tacho_slow_request_time_seconds_total", Type::counter, "seconds",
             "Time of slow requests by the same parts. A request is slow above `probes.anatomy.slow`, by default above "
             "the target's own p99 of the last minute.",
-            "part", kPartNames},
-        [](const AnatomySource& s, Sink& out) { add_parts(s.anatomy.slow, known(s.anatomy.slow) > 0, out); }},
-    AnatomyEntry{Family{"tacho_slow_requests_total", Type::counter, "", "Slow requests whose mode is known.", "", {}},
-                 [](const AnatomySource& s, Sink& out) {
-                   const std::uint64_t slow = known(s.anatomy.slow);
-                   out.add(slow > 0 ? Value::count(slow) : Value::absent());
-                 }},
+            "part", kPartNames}
+            .on_first_event(),
+        [](const AnatomySource& s, Sink& out) { add_parts(s.anatomy.slow, out); }},
+    AnatomyEntry{Family{"tacho_slow_requests_total", Type::counter, "", "Slow requests whose mode is known.", "", {}}
+                     .on_first_event(),
+                 [](const AnatomySource& s, Sink& out) { out.add(Value::count(known(s.anatomy.slow))); }},
     AnatomyEntry{
         Family{"tacho_unrecorded_requests_total",
                Type::counter,
@@ -82,8 +78,9 @@ constexpr std::array kEntries{
                "Requests that may have been among the slowest of their minute but were dropped, because the buffer of "
                "records was full.",
                "",
-               {}},
-        [](const AnatomySource& s, Sink& out) { out.add(s.count(s.anatomy.unrecorded)); }},
+               {}}
+            .on_first_event(),
+        [](const AnatomySource& s, Sink& out) { out.add(Value::count(s.anatomy.unrecorded)); }},
     AnatomyEntry{
         Family{
             "tacho_request_handover_seconds",
@@ -92,12 +89,10 @@ constexpr std::array kEntries{
             "Time from the last read of a request by one thread to the moment at which the answering thread began: the "
             "queue inside the server.",
             "",
-            {}},
-        [](const AnatomySource& s, Sink& out) {
-          if (s.anatomy.all.requests[TACHO_SERVED_HANDED_OVER] > 0) {
-            out.add(s.anatomy.handover);
-          }
-        }},
+            {}}
+            .with(metrics::Detail::coarse)
+            .on_first_event(),
+        [](const AnatomySource& s, Sink& out) { out.add(s.anatomy.handover); }},
 };
 
 constexpr auto kFamilies = metrics::families_of(kEntries);
@@ -166,10 +161,7 @@ std::span<const Family> anatomy_families() {
 
 void decode(const std::optional<Anatomy>& anatomy, std::uint64_t requests, metrics::Row& row) {
   const Anatomy nothing;
-  metrics::append_all(
-      kEntries,
-      {.anatomy = anatomy ? *anatomy : nothing, .requests = requests, .present = anatomy.has_value() && requests > 0},
-      row);
+  metrics::append_all(kEntries, {.anatomy = anatomy ? *anatomy : nothing, .requests = anatomy ? requests : 0}, row);
 }
 
 std::uint64_t SlowThreshold::update(config::Duration configured, const metrics::FineHistogram& durations,

@@ -38,7 +38,7 @@ void add_shard(Anatomy& anatomy, const socket_shard& shard);
 /// The families of anatomy, in the order of decode(); they are among the socket probe's.
 std::span<const metrics::Family> anatomy_families();
 
-/// Values of anatomy_families(). Without `anatomy` all are absent; values that have not occurred yet are absent.
+/// Values of anatomy_families(); without `anatomy` all are 0, and none appears.
 /// @param requests all that were answered
 void decode(const std::optional<Anatomy>& anatomy, std::uint64_t requests, metrics::Row& row);
 

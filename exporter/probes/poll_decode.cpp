@@ -32,7 +32,8 @@ constexpr std::array kEntries{
                "Completed epoll_wait, poll and select calls. ready: at least one descriptor was; timeout: none was in "
                "time; nonblocking: called with a timeout of zero; error: interrupted or failed; "
                "blocked: where the scheduler observes polls, all that slept, whatever they returned.",
-               "outcome", kOutcomes},
+               "outcome", kOutcomes}
+            .on_first_event(),
         [](const PollSource& s, Sink& out) {
           out.each(s.snapshot.duration, [](const metrics::Histogram& each) { return Value::count(total(each)); });
         }},
@@ -41,7 +42,9 @@ constexpr std::array kEntries{
                      "seconds",
                      "Duration of completed epoll_wait, poll and select calls, of all outcomes.",
                      "",
-                     {}},
+                     {}}
+                  .with(metrics::Detail::mean)
+                  .on_first_event(),
               [](const PollSource& s, Sink& out) {
                 metrics::Histogram all;
                 for (const metrics::Histogram& each : s.snapshot.duration) {
@@ -58,9 +61,11 @@ constexpr std::array kEntries{
             "Where the scheduler observes polls: the time in them over the calls that slept or the requests, whichever "
             "are more.",
             "",
-            {}},
+            {}}
+            .on_first_event(),
         [](const PollSource& s, Sink& out) { out.add(Value::number(s.gauges.poll_mean)); }},
-    PollEntry{Family{"tacho_poll_waiters", Type::gauge, "", "Threads that are waiting in a polling call now.", "", {}},
+    PollEntry{Family{"tacho_poll_waiters", Type::gauge, "", "Threads that are waiting in a polling call now.", "", {}}
+                  .on_first_event(),
               [](const PollSource& s, Sink& out) { out.add(Value::count(s.snapshot.times.waiting())); }},
     PollEntry{
         Family{"tacho_idle_seconds_total",
@@ -68,14 +73,16 @@ constexpr std::array kEntries{
                "seconds",
                "Thread time spent waiting in polling calls, waits in progress included.",
                "",
-               {}},
+               {}}
+            .on_first_event(),
         [](const PollSource& s, Sink& out) { out.add(Value::nanoseconds(static_cast<std::int64_t>(s.idle_ns))); }},
     PollEntry{Family{"tacho_threads",
                      Type::gauge,
                      "",
                      "Threads that have called epoll_wait, poll or select and are alive.",
                      "",
-                     {}},
+                     {}}
+                  .on_first_event(),
               [](const PollSource& s, Sink& out) { out.add(Value::count(not_negative(s.snapshot.threads))); }},
 };
 

@@ -113,14 +113,17 @@ constexpr std::array kEntries{
         Family{"tacho_offcpu_seconds_total", Type::counter, "seconds",
                "Thread time off CPU (sleeping, blocked, iowait) by the system call that the thread was in, waits in "
                "progress included. none: in no system call (page faults); other: in one that has no series of its own.",
-               "syscall", kCallNames},
+               "syscall", kCallNames}
+            .on_first_event(),
         [](const SchedSource& s, Sink& out) { out.each(s.totals.offcpu_ns, seconds); }},
     SchedEntry{Family{"tacho_runqueue_delay_seconds",
                       Type::histogram,
                       "seconds",
                       "Time that a thread waited for a CPU: from its wake-up or preemption until it ran.",
                       "",
-                      {}},
+                      {}}
+                   .with(metrics::Detail::mean)
+                   .on_first_event(),
                [](const SchedSource& s, Sink& out) { out.add(s.runqueue_delay); }},
     SchedEntry{
         Family{
@@ -130,7 +133,8 @@ constexpr std::array kEntries{
             "Time in which the CPU quota kept the target's cgroup from running, over all CPUs (cpu.stat); 0 without a "
             "cgroup of its own.",
             "",
-            {}},
+            {}}
+            .on_first_event(),
         [](const SchedSource& s, Sink& out) { out.add(seconds(s.allowance.throttled_ns)); }},
     SchedEntry{
         Family{"tacho_cpu_limit_cores",

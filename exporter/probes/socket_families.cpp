@@ -57,12 +57,14 @@ constexpr std::array kEntries{
                            [](const Moments& m) { return Value::number(metrics::seconds_squared(m.square_ns2)); });
                 }},
     SocketEntry{Family{"tacho_socket_idle_gaps_total", Type::counter, "",
-                       "Intervals above the idle limit; they are not counted as intervals.", "direction", kDirections},
+                       "Intervals above the idle limit; they are not counted as intervals.", "direction", kDirections}
+                    .on_first_event(),
                 [](const SocketSource& s, Sink& out) {
                   out.each(s.snapshot.moments, [](const Moments& m) { return Value::count(m.idle_gaps); });
                 }},
     SocketEntry{Family{"tacho_socket_idle_gap_seconds_total", Type::counter, "seconds", "Sum of the idle gaps.",
-                       "direction", kDirections},
+                       "direction", kDirections}
+                    .on_first_event(),
                 [](const SocketSource& s, Sink& out) {
                   out.each(s.snapshot.moments, [](const Moments& m) { return seconds(m.idle_gap_ns); });
                 }},
@@ -75,13 +77,14 @@ constexpr std::array kEntries{
                "",
                {}},
         [](const SocketSource& s, Sink& out) { out.add(Value::number(s.gauges.observed_rps)); }},
-    SocketEntry{
-        Family{"tacho_inter_syscall_variance_seconds_squared", Type::gauge, "",
-               "Variance of the intervals over {window} (ISPASS 2024, eq. 2), in s².", "direction", kDirections},
-        [](const SocketSource& s, Sink& out) { out.each(s.gauges.variance, Value::number); }},
+    SocketEntry{Family{"tacho_inter_syscall_variance_seconds_squared", Type::gauge, "",
+                       "Variance of the intervals over {window} (ISPASS 2024, eq. 2), in s².", "direction", kDirections}
+                    .on_first_event(),
+                [](const SocketSource& s, Sink& out) { out.each(s.gauges.variance, Value::number); }},
     SocketEntry{Family{"tacho_inter_syscall_cv2", Type::gauge, "",
                        "Squared coefficient of variation of the intervals over {window}: variance / mean².",
-                       "direction", kDirections},
+                       "direction", kDirections}
+                    .on_first_event(),
                 [](const SocketSource& s, Sink& out) { out.each(s.gauges.cv2, Value::number); }},
     SocketEntry{Family{"tacho_requests_total",
                        Type::counter,
@@ -109,7 +112,8 @@ constexpr std::array kEntries{
             "Time that a request is unread: from the arrival of the last data that the server had to wait for to the "
             "read of that data.",
             "",
-            {}},
+            {}}
+            .with(metrics::Detail::coarse),
         [](const SocketSource& s, Sink& out) { out.add(s.snapshot.queue); }},
     SocketEntry{
         Family{
@@ -119,14 +123,18 @@ constexpr std::array kEntries{
             "Time in which a request arrives: from its first data to the last data that the server had to wait for; 0 "
             "if it arrives at once.",
             "",
-            {}},
+            {}}
+            .with(metrics::Detail::mean)
+            .on_first_event(),
         [](const SocketSource& s, Sink& out) { out.add(receive_times(s.snapshot)); }},
     SocketEntry{Family{"tacho_request_service_seconds",
                        Type::histogram,
                        "seconds",
                        "Time from the last read of a request to the first byte of its reply.",
                        "",
-                       {}},
+                       {}}
+                    .with(metrics::Detail::mean)
+                    .on_first_event(),
                 [](const SocketSource& s, Sink& out) { out.add(s.snapshot.service); }},
     SocketEntry{
         Family{"tacho_request_reply_seconds",
@@ -135,7 +143,9 @@ constexpr std::array kEntries{
                "Time from the first to the last send of a reply. It is counted when the next request is read or the "
                "connection ends.",
                "",
-               {}},
+               {}}
+            .with(metrics::Detail::mean)
+            .on_first_event(),
         [](const SocketSource& s, Sink& out) { out.add(s.snapshot.reply); }},
     SocketEntry{
         Family{
@@ -155,14 +165,16 @@ constexpr std::array kEntries{
                        "datagram was "
                        "not answered within seconds.",
                        "",
-                       {}},
+                       {}}
+                    .on_first_event(),
                 [](const SocketSource& s, Sink& out) { out.add(Value::count(s.snapshot.oneway)); }},
     SocketEntry{Family{"tacho_handshakes_total",
                        Type::counter,
                        "",
                        "Turns of TLS handshakes on server sockets; they are not counted as requests.",
                        "",
-                       {}},
+                       {}}
+                    .on_first_event(),
                 [](const SocketSource& s, Sink& out) { out.add(Value::count(s.snapshot.handshakes)); }},
     SocketEntry{Family{"tacho_connections_total", Type::counter, "",
                        "Connections accepted (server) and opened (client).", "role", kRoles},
@@ -174,7 +186,8 @@ constexpr std::array kEntries{
                "Server connections that carry several requests at a time and are not followed frame by frame. They are "
                "detected by HTTP/2's preface, by its choice in a TLS handshake, or by requests that overlap.",
                "",
-               {}},
+               {}}
+            .on_first_event(),
         [](const SocketSource& s, Sink& out) { out.add(Value::count(s.snapshot.multiplexed_connections)); }},
     SocketEntry{Family{"tacho_connections_active", Type::gauge, "", "Connections that are open now.", "role", kRoles},
                 [](const SocketSource& s, Sink& out) {
@@ -189,14 +202,17 @@ constexpr std::array kEntries{
                "Time from the establishment of a connection to the server's first read. It includes the client's own "
                "pause.",
                "",
-               {}},
+               {}}
+            .with(metrics::Detail::mean)
+            .on_first_event(),
         [](const SocketSource& s, Sink& out) { out.add(s.snapshot.accept_wait); }},
     SocketEntry{
         Family{
             "tacho_node_requests_total", Type::counter, "",
             "Requests from the node itself that the target has answered (server), and calls that the node itself made "
             "in the target (client), where exclude_clients leaves them out. No other family counts them.",
-            "role", kRoles},
+            "role", kRoles}
+            .on_first_event(),
         [](const SocketSource& s, Sink& out) { out.each(s.snapshot.node_requests, Value::count); }},
 };
 
@@ -211,7 +227,8 @@ constexpr std::array kDependencyEntries{
                "Calls of this target that were answered: turns on its client sockets, by peer. Peers beyond "
                "limits.max_peers are counted as other.",
                "peer",
-               {}},
+               {}}
+            .on_first_event(),
         [](const Dependencies& s, Sink& out) {
           for (const Dependency& peer : s) {
             out.add(peer.peer, Value::count(metrics::total(peer.duration)));
@@ -222,7 +239,9 @@ constexpr std::array kDependencyEntries{
                            "seconds",
                            "Time from the last send of a call to the first byte of the answer.",
                            "peer",
-                           {}},
+                           {}}
+                        .with(metrics::Detail::coarse)
+                        .on_first_event(),
                     [](const Dependencies& s, Sink& out) {
                       for (const Dependency& peer : s) {
                         out.add(peer.peer, peer.duration);
@@ -235,12 +254,11 @@ constexpr std::array kDependencyEntries{
                            "by threads that "
                            "had read a request and not answered it. Absent where there was none.",
                            "peer",
-                           {}},
+                           {}}
+                        .on_first_event(),
                     [](const Dependencies& s, Sink& out) {
                       for (const Dependency& peer : s) {
-                        if (peer.in_line_ns > 0) {
-                          out.add(peer.peer, seconds(peer.in_line_ns));
-                        }
+                        out.add(peer.peer, seconds(peer.in_line_ns));
                       }
                     }},
 };

@@ -61,7 +61,8 @@ class Scraper final : public targets::TargetObserver {
   void look_after(probes::Occasion occasion);
   /// Samples the counters behind the windowed gauges; once a second, takes the mutex.
   void sample();
-  /// One exposition; takes the mutex, changes nothing. A probe that fails leaves out only its own families.
+  /// One exposition; takes the mutex, and notes only which series have appeared. A probe that fails leaves out only its
+  /// own families.
   void write_page(PageText& page, metrics::Format format);
   /// The same in one text.
   std::string scrape(metrics::Format format);

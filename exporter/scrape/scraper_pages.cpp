@@ -48,6 +48,7 @@ void Scraper::write_probe(PageText& page, std::size_t number, metrics::Format fo
         rows.emplace_back(runtime.get(), metrics::Row{});
         probe.read(runtime->look(format != metrics::Format::prometheus_text), runtime->window.gauges(),
                    rows.back().second);
+        runtime->appeared.at(number).apply(probe.info().families, rows.back().second);
       }
     }
     write_families(page, probe.info().families, number, rows, format);

@@ -34,6 +34,7 @@ Result<void> Scraper::target_added(const targets::Target& target) {
   runtime->target = &target;
   runtime->id = target_id(target.wanted.labels);
   runtime->proto = {.labels = metrics::proto_labels(target.wanted.labels), .created = std::chrono::system_clock::now()};
+  runtime->appeared.resize(state_.probes.size());
   build_series(*runtime);
   if (prepared_.erase(target.ref.index) == 0) {
     if (auto added = add_to_probes(target.ref.index); !added) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bpf/anatomy.h"
+#include "metrics/appearance.h"
 #include "metrics/family_writer.h"
 #include "metrics/history.h"
 #include "metrics/series.h"
@@ -34,6 +35,7 @@ struct TargetState {
   std::optional<request_part> bottleneck;     // the same
   std::uint32_t bottlenecks = 0;              // parts that were one, by bit
   std::vector<metrics::TargetSeries> series;  // by probe, then of what is judged
+  std::vector<metrics::Appearance> appeared;  // by probe
   metrics::ProtoTarget proto;
 
   explicit TargetState(std::chrono::nanoseconds length) : window(length) {}

@@ -5,6 +5,8 @@ local signals = import '../lib/signals.libsonnet';
 
 local multiplexed = 'under the condition multiplexed (HTTP/2, pipelining): fewer turns are seen than requests made';
 local octave = 'more closely than a factor of two: buckets are one octave wide, and quantiles are interpolated in them';
+local coarse = 'more closely than a factor of four: without native histograms, buckets are two octaves wide and quantiles are interpolated in them';
+local wanting = 'there without native histograms or histograms.buckets_per_octave in the configuration';
 
 function(selection)
   local s = signals.new(selection, '');
@@ -19,7 +21,7 @@ function(selection)
         queries: [
           panels.query(s.requests, 'requests'),
           panels.query(s.gauge('tacho_observed_rps'), 'estimate from sends'),
-          panels.query(s.rate('tacho_handshakes_total'), 'TLS handshakes'),
+          panels.query(s.orNone(s.rate('tacho_handshakes_total')), 'TLS handshakes'),
         ],
       }),
       panels.timeseries({
@@ -63,7 +65,7 @@ function(selection)
         queries: [
           panels.query(s.mean('tacho_request_queue_seconds'), 'queue'),
           panels.query(s.mean('tacho_request_service_seconds'), 'service'),
-          panels.query(s.mean('tacho_request_reply_seconds'), 'reply'),
+          panels.query(s.orNone(s.mean('tacho_request_reply_seconds')), 'reply'),
         ],
       }),
       panels.timeseries({
@@ -84,7 +86,7 @@ function(selection)
       panels.heatmap({
         title: 'Queue times',
         shows: 'How many requests waited how long to be read.',
-        beware: octave + '.',
+        beware: coarse + '.',
         unit: 's',
         queries: [panels.heat(s.increase('tacho_request_queue_seconds_bucket', '', 'le'))],
       }),
@@ -97,12 +99,12 @@ function(selection)
       }),
       panels.timeseries({
         title: 'Tails of the parts',
-        shows: '99th percentiles of queue, service and reply: which of them makes the tail of the duration.',
-        beware: octave + '. They do not add up: they are seldom those of the same requests.',
+        shows: '99th percentiles of duration, queue, service and reply: which part makes the tail of the duration. Those of service and reply are not ' + wanting + '.',
+        beware: coarse + '. They do not add up: they are seldom those of the same requests.',
         unit: 's',
         queries: [
           panels.query(s.quantile(0.99, 'tacho_request_%s_seconds' % part), part + ' p99')
-          for part in ['queue', 'service', 'reply']
+          for part in ['duration', 'queue', 'service', 'reply']
         ],
       }),
     ],
@@ -128,12 +130,12 @@ function(selection)
       }),
       panels.timeseries({
         title: 'Wait for accept',
-        shows: 'From the establishment of a connection to its first read by the server.',
+        shows: 'From the establishment of a connection to its first read by the server. The 99th percentile is not ' + wanting + '.',
         beware: 'for clients that connect first and send later: their pause is in it.',
         unit: 's',
         w: 8,
         queries: [
-          panels.query(s.quantile(0.5, 'tacho_connection_accept_wait_seconds'), 'p50'),
+          panels.query(s.mean('tacho_connection_accept_wait_seconds'), 'mean'),
           panels.query(s.quantile(0.99, 'tacho_connection_accept_wait_seconds'), 'p99'),
         ],
       }),
@@ -152,7 +154,7 @@ function(selection)
       panels.timeseries({
         title: 'Time of dependencies',
         shows: '99th percentile of a call: from its last send to the first byte that comes back, network included.',
-        beware: octave + ', nor for several calls at a time on one connection.',
+        beware: coarse + ', nor for several calls at a time on one connection.',
         unit: 's',
         queries: [panels.query(s.quantile(0.99, 'tacho_dependency_duration_seconds', '', 'peer'), '{{peer}}')],
       }),

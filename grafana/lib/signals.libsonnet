@@ -32,6 +32,8 @@
       ],
 
     requests:: s.rate('tacho_requests_total'),
+    // Of a family that appears with its first event (METRICS.md): 0 before that.
+    orNone(expr):: '%s\n  or 0 * %s' % [expr, s.requests],
     // Share of a request's time that it waited to be read.
     queueShare:: s.ratio(s.rate('tacho_request_queue_seconds_sum'), s.rate('tacho_request_duration_seconds_sum')),
     unansweredShare::

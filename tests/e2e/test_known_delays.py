@@ -45,7 +45,7 @@ def test_delays_fall_into_their_bucket(cgroups):
     group = cgroups("buckets")
     with (
         ExactServer(group.prefix, reply_delay_us=8_000) as server,
-        Tacho({"targets": [target("buckets", group.path)]}) as tacho,
+        Tacho({"targets": [target("buckets", group.path)], "histograms": {"buckets_per_octave": 1}}) as tacho,
     ):
         with tacho.watch("buckets") as change:
             exact(server.address, REQUESTS, connections=8)

@@ -1,10 +1,22 @@
 """What /metrics says, as a dictionary from (name, labels) to values."""
 
+import functools
+import re
+
 import prometheus_client.openmetrics.parser
 import prometheus_client.parser
 
+from support import paths
+
 TEXT = "text/plain;version=0.0.4"
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
+
+
+@functools.cache
+def first_event_families() -> dict[str, str]:
+    """Names of the families whose series appear with their first event, with their own labels."""
+    rows = re.findall(r"^\| `(\w+)` \|(.*)\| first event \|", (paths.REPOSITORY / "exporter" / "METRICS.md").read_text(), re.MULTILINE)
+    return {name: (re.findall(r"`(\w+)`", cells) or [""])[0] for name, cells in rows}
 
 
 class Samples:
@@ -33,13 +45,24 @@ class Samples:
         return [(have, value) for have, value in self._by_name.get(name, []) if wanted <= have.items()]
 
     def get(self, name: str, **labels: str) -> float:
-        """The one sample's value; KeyError when there is none, ValueError when there are several."""
+        """The one sample's value; KeyError when there is none, ValueError when there are several.
+
+        0 for a series that appears with its first event, of a target that is there.
+        """
         found = self.all(name, **labels)
+        if not found and self._has_not_appeared(name, labels):
+            return 0
         if not found:
             raise KeyError(f"no sample {name}{labels}")
         if len(found) > 1:
             raise ValueError(f"{len(found)} samples {name}{labels}: {[have for have, _ in found]}")
         return found[0][1]
+
+    def _has_not_appeared(self, name: str, labels: dict) -> bool:
+        own = first_event_families().get(re.sub("_(sum|count)$", "", name))
+        if own is None or "target" not in labels:
+            return False
+        return self.has("tacho_target_info", **{label: value for label, value in labels.items() if label != own})
 
     def sum(self, name: str, **labels: str) -> float:
         return sum(value for _, value in self.all(name, **labels))

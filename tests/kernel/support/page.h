@@ -15,7 +15,7 @@ class Page {
   explicit Page(const std::string& exposition);
 
   /// The one sample of this name that has these labels, and maybe others; a test that asks for none or for several
-  /// fails.
+  /// fails. 0 for a series that appears with its first event, of a target that is on the page.
   [[nodiscard]] double value(const std::string& name, const Labels& labels = {}) const;
   /// All samples of this name that have these labels, added up; 0 if there is none.
   [[nodiscard]] double sum(const std::string& name, const Labels& labels) const;
@@ -31,6 +31,8 @@ class Page {
     Labels labels;
     double value = 0;
   };
+  [[nodiscard]] bool has_not_appeared(const std::string& name, const Labels& labels) const;
+
   std::multimap<std::string, Sample> samples_;
   std::vector<std::string> families_;
 };

@@ -111,7 +111,7 @@ TEST_CASE("nothing written means the defaults") {
   CHECK(read.probes.socket.enabled);
   CHECK(read.probes.poll.attach == config::Attach::automatic);
   CHECK(read.histograms.format == config::HistogramForm::both);
-  CHECK(read.histograms.buckets_per_octave == 1);
+  CHECK(read.histograms.buckets_per_octave == 0);
   CHECK(read.metrics.drop.empty());
   CHECK(read.limits.max_targets == 256);
   CHECK(read.limits.max_peers == 32);

@@ -22,10 +22,10 @@ std::size_t slot_by_search(std::uint64_t ns) {
   return slot;
 }
 
-std::vector<std::string> le_values(unsigned per_octave) {
+std::vector<std::string> le_values(unsigned per_octave, Detail detail = Detail::full) {
   const BucketLayout layout(per_octave);
   std::vector<std::string> result;
-  for (const BucketLayout::Bucket& bucket : layout.buckets()) {
+  for (const BucketLayout::Bucket& bucket : layout.buckets(detail)) {
     result.emplace_back(bucket.le());
   }
   return result;
@@ -124,6 +124,22 @@ TEST_CASE("le values are canonical, one per octave by default") {
   CHECK(le_values(1) == expected);
   CHECK(BucketLayout().buckets().size() == expected.size());
   CHECK(le_values(3) == expected);
+}
+
+TEST_CASE("without a number, a family has as many buckets as its detail says") {
+  CHECK(le_values(0) == le_values(1));
+  CHECK(le_values(0, Detail::coarse) == std::vector<std::string>{"1.52587890625e-05", "6.103515625e-05",
+                                                                 "0.000244140625", "0.0009765625", "0.00390625",
+                                                                 "0.015625", "0.0625", "0.25", "1.0", "4.0", "+Inf"});
+  CHECK(le_values(0, Detail::mean) == std::vector<std::string>{"+Inf"});
+  CHECK(BucketLayout(0).lines(Detail::mean) == 3);
+}
+
+TEST_CASE("a number of buckets is that of all families") {
+  for (const unsigned per_octave : {1U, 2U, 4U}) {
+    CHECK(le_values(per_octave, Detail::coarse) == le_values(per_octave));
+    CHECK(le_values(per_octave, Detail::mean) == le_values(per_octave));
+  }
 }
 
 TEST_CASE("finer layouts contain the coarser ones and every bucket fits its text") {

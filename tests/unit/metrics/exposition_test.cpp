@@ -13,7 +13,8 @@ constexpr std::array<std::string_view, 2> kDirections = {"send", "receive"};
 constexpr Family kBytes{"tacho_socket_bytes_total", Type::counter, "bytes",
                         "Payload \"bytes\".",       "direction",   kDirections};
 constexpr Family kRps{"tacho_observed_rps", Type::gauge, "", "Over {window}, not {window}s.", "", {}};
-constexpr Family kPeer{"tacho_wait_seconds", Type::histogram, "seconds", "a | b", "peer", {}};
+constexpr Family kPeer =
+    Family{"tacho_wait_seconds", Type::histogram, "seconds", "a | b", "peer", {}}.with(Detail::coarse).on_first_event();
 
 std::string header(const Family& family, Format format) {
   std::string out;
@@ -64,11 +65,11 @@ TEST_CASE("METRICS.md") {
   CHECK(metrics_markdown("The `socket` probe", families) ==
         "## The `socket` probe\n"
         "\n"
-        "| family | type | unit | labels | meaning |\n"
-        "|---|---|---|---|---|\n"
-        "| `tacho_socket_bytes_total` | counter | bytes | `direction` = send, receive | Payload \"bytes\". |\n"
-        "| `tacho_observed_rps` | gauge |  |  | Over the configured window, not the configured windows. |\n"
-        "| `tacho_wait_seconds` | histogram | seconds | `peer` | a \\| b |\n");
+        "| family | type | buckets | unit | labels | appears | meaning |\n"
+        "|---|---|---|---|---|---|---|\n"
+        "| `tacho_socket_bytes_total` | counter |  | bytes | `direction` = send, receive |  | Payload \"bytes\". |\n"
+        "| `tacho_observed_rps` | gauge |  |  |  |  | Over the configured window, not the configured windows. |\n"
+        "| `tacho_wait_seconds` | histogram | coarse | seconds | `peer` | first event | a \\| b |\n");
 }
 
 }  // namespace

@@ -125,6 +125,45 @@ TEST_CASE("every layout counts every slot below its bounds") {
   }
 }
 
+TEST_CASE("a family's detail says which buckets it has, and all of them count what is below") {
+  constexpr Family kWait = kFamilies[1];
+  constexpr std::array kDetails{kWait, kWait.with(Detail::coarse), kWait.with(Detail::mean)};
+  const BucketLayout layout(0);
+  const TargetSeries series(kDetails, {}, layout);
+  Row row;
+  row.histograms.resize(3);
+  for (Histogram& histogram : row.histograms) {
+    histogram.slots[slot_of(1'000)] = 3;
+    histogram.slots[slot_of(1'000'000)] = 4;
+    histogram.slots[slot_of(9'000'000'000)] = 5;
+    histogram.sum_ns = 45'004'003'000;
+  }
+  CHECK(series.lines() == 30 + 13 + 3);
+  const std::vector<std::string> coarse = split(lines(series, 1, row));
+  REQUIRE(coarse.size() == 13);
+  CHECK(coarse[0] == "t_wait_seconds_bucket{le=\"1.52587890625e-05\"} 3");
+  CHECK(coarse[3] == "t_wait_seconds_bucket{le=\"0.0009765625\"} 3");
+  CHECK(coarse[4] == "t_wait_seconds_bucket{le=\"0.00390625\"} 7");
+  CHECK(coarse[9] == "t_wait_seconds_bucket{le=\"4.0\"} 7");
+  CHECK(coarse[10] == "t_wait_seconds_bucket{le=\"+Inf\"} 12");
+  CHECK(lines(series, 2, row) ==
+        "t_wait_seconds_bucket{le=\"+Inf\"} 12\nt_wait_seconds_sum{} 45.004003\nt_wait_seconds_count{} 12\n");
+}
+
+TEST_CASE("what is absent has no line, and those behind it keep their places") {
+  const BucketLayout layout;
+  const TargetSeries series(kFamilies, {}, layout);
+  Row row = make_row();
+  row.values[0] = Value::absent();
+  row.histograms[1].absent = true;
+  row.histograms[2].slots[0] = 9;
+  CHECK(split(lines(series, 0, row)) ==
+        std::vector<std::string>{"t_bytes_total{direction=\"receive\"} 18446744073709551615"});
+  const std::vector<std::string> poll = split(lines(series, 4, row));
+  REQUIRE(poll.size() == layout.lines());
+  CHECK(poll.back() == "t_poll_seconds_count{outcome=\"a\\\"b\"} 9");
+}
+
 TEST_CASE("label values known at run time: sorted, equal ones added up, only the family's own") {
   const BucketLayout layout;
   const TargetSeries series(kFamilies, kLabels, layout);

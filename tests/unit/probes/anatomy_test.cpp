@@ -18,7 +18,8 @@ namespace {
 auto page(const std::optional<Anatomy>& anatomy, std::uint64_t requests) {
   metrics::Row row;
   decode(anatomy, requests, row);
-  return test::lines(anatomy_families(), row);
+  test::check_shape(anatomy_families(), row);
+  return test::first_lines(anatomy_families(), row);
 }
 
 std::uint8_t wait_for(request_part part) {
@@ -54,7 +55,7 @@ TEST_CASE("ordinary and slow requests are added up, slow ones told apart") {
   const auto seen = page(anatomy, 11);
   CHECK(seen.at("tacho_request_time_seconds_total{part=\"cpu\"}") == "0.000000024");
   CHECK(seen.at("tacho_request_time_seconds_total{part=\"lock\"}") == "2");
-  CHECK(seen.at("tacho_request_time_seconds_total{part=\"disk\"}") == "0");
+  CHECK_FALSE(seen.contains("tacho_request_time_seconds_total{part=\"disk\"}"));
   CHECK(seen.at("tacho_request_serving_total{mode=\"same_thread\"}") == "6");
   CHECK(seen.at("tacho_request_serving_total{mode=\"interleaved\"}") == "4");
   CHECK(seen.at("tacho_request_serving_total{mode=\"unknown\"}") == "1");
@@ -67,6 +68,7 @@ TEST_CASE("hand-over and slow requests appear with the first of them") {
   socket_shard shard{};
   shard.parts[0].requests[TACHO_SERVED_HANDED_OVER] = 1;
   shard.handover.slots[0] = 1;
+  shard.handover.sum_ns = 900;
   Anatomy anatomy;
   add_shard(anatomy, shard);
   const auto seen = page(anatomy, 1);

@@ -27,8 +27,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::array kGood{metrics::Family{"tacho_good_total", metrics::Type::counter, "", "A counter.", "", {}}};
-constexpr std::array kBad{metrics::Family{"tacho_bad_total", metrics::Type::counter, "", "A counter.", "", {}}};
+constexpr std::array kGood{
+    metrics::Family{"tacho_good_total", metrics::Type::counter, "", "A counter.", "", {}},
+    metrics::Family{"tacho_rare_total", metrics::Type::counter, "", "A counter.", "", {}}.on_first_event()};
+constexpr std::array kBad{
+    metrics::Family{"tacho_bad_total", metrics::Type::counter, "", "A counter.", "", {}},
+    metrics::Family{"tacho_bad_rare_total", metrics::Type::counter, "", "A counter.", "", {}}.on_first_event()};
 
 /// A probe of one counter, which is the number of its target. Of a sample it knows what a test says.
 class FakeProbe final : public tacho::probes::Probe {
@@ -39,6 +43,7 @@ class FakeProbe final : public tacho::probes::Probe {
   bool throws = false;
   bool refuses = false;
   std::vector<std::uint32_t> targets;
+  std::uint64_t rare = 0;  // events of every target
   tacho::probes::TargetSample known;
 
   Result<void> add_target(std::uint32_t index) override {
@@ -63,6 +68,7 @@ class FakeProbe final : public tacho::probes::Probe {
       throw std::runtime_error("no way");
     }
     row.values.push_back(metrics::Value::count(look.index));
+    row.values.push_back(metrics::Value::count(rare));
   }
 };
 
@@ -179,6 +185,38 @@ TEST_CASE("a target that ended long ago is taken from all probes, by the thread 
 TEST_CASE("a probe that could not be loaded is named in the scrape") {
   Stage stage;
   CHECK(stage.page().value("tacho_probe_attached", {{"probe", "broken"}}) == 0);
+}
+
+TEST_CASE("a family of rare events appears with the first one and stays, whatever the configuration becomes") {
+  Stage stage;
+  stage.want({"a", "b"});
+  CHECK(stage.page().count("tacho_rare_total") == 0);
+  stage.good->rare = 3;
+  CHECK(stage.page().value("tacho_rare_total", {{"target", "a"}}) == 3);
+  CHECK(stage.page().count("tacho_bad_rare_total") == 0);
+  stage.good->rare = 0;  // as a gauge may
+  CHECK(stage.page().count("tacho_rare_total") == 2);
+  tacho::config::Config other;
+  other.window = 60s;
+  other.histograms.buckets_per_octave = 4;
+  stage.scraper->reconfigure(other);
+  CHECK(stage.page().count("tacho_rare_total") == 2);
+  CHECK(stage.page().count("tacho_bad_rare_total") == 0);
+}
+
+TEST_CASE("a target that comes back goes on with the series that it had, a new one begins without") {
+  Stage stage;
+  const auto now = std::chrono::steady_clock::now();
+  stage.want({"a"}, now - 4min);
+  stage.good->rare = 1;
+  CHECK(stage.page().count("tacho_rare_total", {{"target", "a"}}) == 1);
+  stage.good->rare = 0;
+  stage.want({}, now - 3min);
+  stage.scraper->read_by("first");
+  stage.scraper->release_forgotten(now + 1s);
+  stage.want({"a", "b"});
+  CHECK(stage.page().count("tacho_rare_total", {{"target", "a"}}) == 1);
+  CHECK(stage.page().count("tacho_rare_total", {{"target", "b"}}) == 0);
 }
 
 TEST_CASE("OpenMetrics ends as it must") {
