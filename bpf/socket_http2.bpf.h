@@ -39,14 +39,6 @@ struct http2_stream {
 	u32 id; /* 0: the slot is free */
 };
 
-/* One direction of the byte stream. */
-struct http2_cursor {
-	u32 skip; /* bytes up to the next frame's header */
-	u8 have;  /* bytes of a header that an operation has cut in two */
-	bool in_step;
-	u8 header[32]; /* 9 used: room for what the verifier thinks could be written */
-};
-
 struct http2_state {
 	struct http2_cursor cursor[TACHO_DIRECTIONS];
 	u32 last_stream; /* the highest that the client has opened */
@@ -101,16 +93,24 @@ struct http2_walk {
 	u64 now;
 };
 
-/* A frame's header is complete. False if it cannot be one. */
-static __always_inline bool http2_frame(struct http2_walk *walk, struct http2_cursor *cursor)
+/* A frame's header is complete. False if it cannot be one. A global function: verified once a program. */
+__noinline int http2_frame(struct http2_state *h2, struct socket_shard *shard, u64 arrival, u64 now,
+			   u64 direction)
 {
-	struct http2_state *h2 = walk->h2;
-	u32 id = http2_stream_id(cursor->header);
-	struct http2_stream *stream = &h2->streams[id >> 1 & (HTTP2_STREAMS - 1)];
-	u8 type = cursor->header[3];
+	struct http2_stream *stream;
+	struct http2_cursor *cursor;
+	u32 id, type;
 
+	/* One register for the bound and the use of it, as in http2_follow(). */
+	barrier_var(direction);
+	if (!h2 || !shard || direction >= TACHO_DIRECTIONS)
+		return false;
+	cursor = &h2->cursor[direction];
 	if (!http2_is_header(cursor->header))
 		return false;
+	id = http2_stream_id(cursor->header);
+	type = cursor->header[3];
+	stream = &h2->streams[id >> 1 & (HTTP2_STREAMS - 1)];
 	cursor->skip = http2_length(cursor->header);
 	/* Streams of the client are odd (RFC 9113, 5.1.1). */
 	if (!(id & 1))
@@ -119,15 +119,15 @@ static __always_inline bool http2_frame(struct http2_walk *walk, struct http2_cu
 		if (stream->id == id) {
 			stream->id = 0;
 			__sync_fetch_and_add(&h2->open, -1);
-			add(&walk->shard->unanswered, 1);
+			add(&shard->unanswered, 1);
 		}
 	} else if (type != HTTP2_HEADERS) {
 		return true;
-	} else if (walk->direction == TACHO_SEND) {
+	} else if (direction == TACHO_SEND) {
 		/* Another HEADERS frame on the stream brings the trailers. */
 		if (stream->id == id) {
-			observe(&walk->shard->service, elapsed(stream->read, walk->now));
-			observe(&walk->shard->duration, elapsed(stream->arrival, walk->now));
+			observe(&shard->service, elapsed(stream->read, now));
+			observe(&shard->duration, elapsed(stream->arrival, now));
 			stream->id = 0;
 			__sync_fetch_and_add(&h2->open, -1);
 		}
@@ -135,16 +135,16 @@ static __always_inline bool http2_frame(struct http2_walk *walk, struct http2_cu
 		h2->last_stream = id;
 		/* Its reply is still owed, and will not be told from others. */
 		if (stream->id) {
-			add(&walk->shard->unanswered, 1);
+			add(&shard->unanswered, 1);
 			count_loss(TACHO_LOST_HTTP2_STREAM);
 		} else {
 			__sync_fetch_and_add(&h2->open, 1);
 		}
-		stream->arrival = walk->arrival;
-		stream->read = walk->now;
+		stream->arrival = arrival;
+		stream->read = now;
 		stream->id = id;
-		add(&walk->shard->opened, 1);
-		observe(&walk->shard->queue, elapsed(walk->arrival, walk->now));
+		add(&shard->opened, 1);
+		observe(&shard->queue, elapsed(arrival, now));
 	}
 	return true;
 }
@@ -202,7 +202,7 @@ static long http2_step(u32 step, struct http2_walk *walk)
 		cursor->have = have + bytes;
 		if (cursor->have == HTTP2_HEADER) {
 			cursor->have = 0;
-			if (!http2_frame(walk, cursor)) {
+			if (!http2_frame(walk->h2, walk->shard, walk->arrival, walk->now, walk->direction)) {
 				cursor->in_step = false;
 				count_loss(TACHO_LOST_HTTP2_STEP);
 				return 1;

@@ -27,6 +27,14 @@ enum {
 	HTTP2_LAST_TYPE = 0x10, /* PRIORITY_UPDATE (RFC 9218); 0xa and 0xc are ALTSVC and ORIGIN */
 };
 
+/* One direction of a connection: where the next header is, and what came of it. */
+struct http2_cursor {
+	u32 skip; /* bytes up to the next frame's header */
+	u8 have;  /* bytes of a header that an operation has cut in two */
+	bool in_step;
+	u8 header[32]; /* 9 used: room for what the verifier thinks could be written */
+};
+
 static __always_inline u32 http2_length(const u8 *h)
 {
 	return (u32)h[0] << 16 | (u32)h[1] << 8 | h[2];

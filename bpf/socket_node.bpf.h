@@ -107,15 +107,6 @@ __noinline u32 is_put_there(u64 address)
 	return false;
 }
 
-/* The address of a socket as a number, which a global function takes: the verifier sees a pointer in it. */
-static __always_inline u64 as_number(const struct sock *sk)
-{
-	u64 number = 0;
-
-	bpf_probe_read_kernel(&number, sizeof(number), &sk);
-	return number;
-}
-
 /* What the current task asks as: enum node_client; 0 for all others. */
 static __always_inline u32 asks_as_node(void)
 {

@@ -76,20 +76,24 @@ static __always_inline void name_address(struct peer_address *peer, const struct
 	}
 }
 
+/* Of a connection, whose socket a global function has as a number: its members are read as memory. */
 static __always_inline void read_peer(struct peer_address *peer, struct sock *sk)
 {
-	u16 family = FIELD(sk, __sk_common.skc_family);
+	u16 family = BPF_CORE_READ(sk, __sk_common.skc_family);
+	struct datagram_address address = {.words[2] = bpf_htonl(0xffff)};
 
 	if (family == AF_UNIX) {
 		read_unix_address(peer, sk);
 		return;
 	}
-	if (FIELD(sk, __sk_common.skc_dport)) {
-		struct datagram_address address;
-
-		connected_address(&address, sk);
-		name_address(peer, &address);
-	}
+	address.port = BPF_CORE_READ(sk, __sk_common.skc_dport);
+	if (!address.port)
+		return;
+	if (family == AF_INET6)
+		BPF_CORE_READ_INTO((struct in6_addr *)address.words, sk, __sk_common.skc_v6_daddr);
+	else
+		address.words[3] = BPF_CORE_READ(sk, __sk_common.skc_daddr);
+	name_address(peer, &address);
 }
 
 /* A number that is not given out yet, or was given back. */
@@ -102,48 +106,82 @@ static __always_inline u32 new_slot(struct socket_chains *chains)
 	return chains->peers < max_peers ? fetch_add_u32(&chains->peers, 1) + 1 : 0;
 }
 
-/*
- * Once per connection, or once per peer of a datagram socket, which is then at `address`. A frame of its own:
- * the stack of the hooks is short (512 bytes with all that they call).
- */
-static __noinline u32 find_peer_slot(const struct target_ref *target, struct sock *sk,
-				     const struct datagram_address *address)
+static __always_inline u32 slot_of_key(const struct peer_key *key)
 {
-	struct peer_key key = {.index = target->index, .epoch = target->epoch};
+	struct target_ref target = {.index = key->index, .epoch = key->epoch};
 	struct socket_chains *chains;
 	struct dependency *dependency;
-	u32 index = target->index;
 	u32 *known, slot;
 
-	if (address)
-		name_address(&key.peer, address);
-	else
-		read_peer(&key.peer, sk);
-	if (!key.peer.family)
-		return 0;
-	known = bpf_map_lookup_elem(&dependency_slots, &key);
+	known = bpf_map_lookup_elem(&dependency_slots, key);
 	if (known)
 		return *known;
-	chains = bpf_map_lookup_elem(&socket_chains, &index);
+	chains = bpf_map_lookup_elem(&socket_chains, &target.index);
 	slot = chains ? new_slot(chains) : 0;
-	dependency = slot && slot <= max_peers ? get_dependency(target, slot) : NULL;
+	dependency = slot && slot <= max_peers ? get_dependency(&target, slot) : NULL;
 	if (!dependency) {
 		/* Another connection to the same new peer may just have taken the last one. */
-		known = bpf_map_lookup_elem(&dependency_slots, &key);
+		known = bpf_map_lookup_elem(&dependency_slots, key);
 		if (!known)
 			count_loss(TACHO_LOST_PEER_OVERFLOW);
 		return known ? *known : 0;
 	}
-	if (bpf_map_update_elem(&dependency_slots, &key, &slot, BPF_NOEXIST)) {
+	if (bpf_map_update_elem(&dependency_slots, key, &slot, BPF_NOEXIST)) {
 		/* Another connection to the same new peer was faster. */
 		exchange_u32(&chains->spare, slot);
-		known = bpf_map_lookup_elem(&dependency_slots, &key);
+		known = bpf_map_lookup_elem(&dependency_slots, key);
 		if (!known)
 			count_loss(TACHO_LOST_PEER_OVERFLOW);
 		return known ? *known : 0;
 	}
-	__builtin_memcpy(dependency->peer.address, key.peer.address, sizeof(key.peer.address));
-	dependency->peer.port = key.peer.port;
-	dependency->peer.family = key.peer.family;
+	__builtin_memcpy(dependency->peer.address, key->peer.address, sizeof(key->peer.address));
+	dependency->peer.port = key->peer.port;
+	dependency->peer.family = key->peer.family;
 	return slot;
+}
+
+static __always_inline u64 first_half(const struct datagram_address *address)
+{
+	return (u64)address->words[0] << 32 | address->words[1];
+}
+
+static __always_inline u64 second_half(const struct datagram_address *address)
+{
+	return (u64)address->words[2] << 32 | address->words[3];
+}
+
+/*
+ * Two global functions, of plain numbers: the verifier works through them once a program, also that of Linux
+ * 5.10, and not once for each state in which a connection may be. They have frames of their own, too: the
+ * stack of the hooks is short (512 bytes with all that they call).
+ * @param target index and epoch
+ */
+__noinline u32 slot_of_address(u64 target, u64 begin, u64 end, u32 port)
+{
+	struct peer_key key = {.index = target >> 32, .epoch = target};
+	struct datagram_address address = {.words = {begin >> 32, begin, end >> 32, end}, .port = port};
+
+	name_address(&key.peer, &address);
+	return slot_of_key(&key);
+}
+
+/* The peer of a connection. @param socket its address in the kernel */
+__noinline u32 slot_of_connected(u64 target, u64 socket)
+{
+	struct peer_key key = {.index = target >> 32, .epoch = target};
+	struct sock *sk = (struct sock *)socket;
+
+	read_peer(&key.peer, sk);
+	return key.peer.family ? slot_of_key(&key) : 0;
+}
+
+/* Once per connection, or once per peer of a datagram socket, which is then at `address`. */
+static __always_inline u32 find_peer_slot(const struct target_ref *target, struct sock *sk,
+					  const struct datagram_address *address)
+{
+	u64 number = (u64)target->index << 32 | target->epoch;
+
+	if (!address)
+		return slot_of_connected(number, as_number(sk));
+	return slot_of_address(number, first_half(address), second_half(address), address->port);
 }

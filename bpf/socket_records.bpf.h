@@ -118,6 +118,18 @@ static __always_inline void note_record_of_request(union record_watch *watch, u8
 	watch->last = length;
 }
 
+/* A global function, of plain numbers: the verifier works through it once a program, not once a record. */
+__noinline u64 note_record(u64 before, u32 type, u32 length)
+{
+	union record_watch watch = {.all = before};
+
+	if (watch.flags & WATCH_FLIGHT)
+		note_record_of_flight(&watch, type, length);
+	else
+		note_record_of_request(&watch, type, length);
+	return watch.all;
+}
+
 /*
  * Goes on with what the running call has read. A global function, of plain numbers: verified once a program,
  * also by Linux 5.10.
@@ -142,10 +154,7 @@ __noinline u64 follow_records(u64 before, u32 bytes)
 		if (header[0] < TLS_CHANGE_CIPHER_SPEC || header[0] > TLS_APPLICATION_DATA ||
 		    header[1] != 3 || length > TLS_RECORD_MOST)
 			goto lost;
-		if (watch.flags & WATCH_FLIGHT)
-			note_record_of_flight(&watch, header[0], length);
-		else
-			note_record_of_request(&watch, header[0], length);
+		watch.all = note_record(watch.all, header[0], length);
 		offset += TLS_RECORD_HEADER + length;
 	}
 	if (offset < bytes)

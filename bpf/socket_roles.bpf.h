@@ -90,16 +90,26 @@ static __always_inline bool covers_address_of(const struct sock *server, const s
 
 /*
  * No hook tells that a datagram socket was closed, but it has lost its port then (udp_lib_unhash). The memory
- * of one is only used for others of its kind (SLAB_TYPESAFE_BY_RCU).
+ * of one is only used for others of its kind (SLAB_TYPESAFE_BY_RCU). A global function, which the verifier
+ * works through once a program.
  */
-static __always_inline bool serves_beside(struct sock *sk)
+__noinline u32 is_served_beside(u64 socket)
 {
-	struct listening_port key = port_of(sk);
+	const struct sock *sk = (const struct sock *)socket;
+	struct listening_port key = {
+	    .network = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum),
+	    .port = BPF_CORE_READ(sk, __sk_common.skc_num),
+	};
 	u64 *address = bpf_map_lookup_elem(&datagram_ports, &key);
 	struct sock *server = address ? (struct sock *)*address : NULL;
 
 	return server && BPF_CORE_READ(server, __sk_common.skc_num) == key.port &&
 	       !BPF_CORE_READ(server, __sk_common.skc_dport) && covers_address_of(server, sk);
+}
+
+static __always_inline bool serves_beside(struct sock *sk)
+{
+	return is_served_beside(as_number(sk));
 }
 
 /*

@@ -14,25 +14,44 @@
 /* As many arguments as a program can have (MAX_BPF_FUNC_ARGS). */
 #define TACHO_KEYS_PER_RUN 12
 
+struct sweeping {
+	struct datagram_ring *ring;
+	u64 now;
+};
+
+/* Of the ring of the socket with that number. */
+static __always_inline bool find_sweeping(struct sweeping *sweeping, u64 number)
+{
+	sweeping->ring = bpf_map_lookup_elem(&datagram_rings, &number);
+	sweeping->now = bpf_ktime_get_ns();
+	return sweeping->ring;
+}
+
+static long forget_slot(u32 index, struct sweeping *sweeping)
+{
+	struct datagram_ring *ring = sweeping->ring;
+	struct datagram_slot *slot = &ring->slots[index % DATAGRAM_SLOTS];
+	u32 read = slot->read, open = slot->open;
+	/* What was read since we looked at the clock is not old. */
+	s64 age = sweeping->now - slot->arrival - ((u64)(read & ~READ_FORGOTTEN) << READ_SHIFT);
+
+	if (!read || read & READ_FORGOTTEN || !open || age <= (s64)DATAGRAM_PATIENCE_NS)
+		return 0;
+	slot->read = read | READ_FORGOTTEN;
+	if (slot->source == ADDRESS_UNKNOWN)
+		ring->gone += take_from(&ring->anonymous, open);
+	forget(ring, open);
+	return 0;
+}
+
+DEFINE_LOOP(forget_slots, forget_slot, struct sweeping, find_sweeping)
+
 /* Requests that wait too long become messages that get no reply. */
-static __always_inline void forget_old(struct datagram_ring *ring, u64 now)
+static __always_inline void forget_old(struct datagram_ring *ring, u64 number, u64 now)
 {
 	u32 gone = 0;
 
-	for (u32 i = 0; i < DATAGRAM_SLOTS; i++) {
-		struct datagram_slot *slot = &ring->slots[i];
-		u32 read = slot->read;
-		/* What was read since we looked at the clock is not old. */
-		s64 age = now - slot->arrival - ((u64)(read & ~READ_FORGOTTEN) << READ_SHIFT);
-		bool old = age > (s64)DATAGRAM_PATIENCE_NS;
-
-		if (!read || read & READ_FORGOTTEN || !slot->open || !old)
-			continue;
-		slot->read = read | READ_FORGOTTEN;
-		gone += slot->open;
-		if (slot->source == ADDRESS_UNKNOWN)
-			ring->gone += take_from(&ring->anonymous, slot->open);
-	}
+	forget_slots(number, DATAGRAM_SLOTS);
 	if (now - ring->turned > DATAGRAM_PATIENCE_NS) {
 		u32 buried = ring->buried[1];
 
@@ -54,7 +73,7 @@ __noinline int sweep_ring(u64 number)
 	if (!ring)
 		return 0;
 	if (ring->open)
-		forget_old(ring, now);
+		forget_old(ring, number, now);
 	else if (now - ring->touched > IDLE_RING_NS)
 		bpf_map_delete_elem(&datagram_rings, &number);
 	return 0;

@@ -89,18 +89,33 @@ __noinline u64 next_place(u64 place, u64 top)
 	return next ? (u64)next : (u64)parent | CAME_UP;
 }
 
+struct cgroup_walk {
+	struct bpf_iter__task *ctx;
+	u64 top;
+	u64 place;
+};
+
+/* Goes to the next place, and writes the cgroup if there is one. 1 at the end. */
+static long write_next_cgroup(u32 step, struct cgroup_walk *walk)
+{
+	walk->place = next_place(walk->place, walk->top);
+	if (!walk->place)
+		return 1;
+	if (!(walk->place & CAME_UP) && is_online((void *)walk->place))
+		write_own_cgroup(walk->ctx, (void *)walk->place);
+	return 0;
+}
+
 /* A step a cgroup, and one more for each that has children. */
 static __always_inline void write_cgroups_below(struct bpf_iter__task *ctx, struct cgroup_subsys_state *top)
 {
-	u64 place = (u64)top;
+	struct cgroup_walk walk = {.ctx = ctx, .top = (u64)top, .place = (u64)top};
 
-	for (int i = 0; i < SELF_MAX_STEPS; i++) {
-		place = next_place(place, (u64)top);
-		if (!place)
+	if (LOOP_IN_KERNEL(SELF_MAX_STEPS, write_next_cgroup, &walk))
+		return;
+	for (u32 i = 0; i < SELF_MAX_STEPS; i++)
+		if (write_next_cgroup(i, &walk))
 			return;
-		if (!(place & CAME_UP) && is_online((void *)place))
-			write_own_cgroup(ctx, (void *)place);
-	}
 }
 
 /*

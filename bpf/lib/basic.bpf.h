@@ -127,10 +127,13 @@ static __always_inline struct sock *sock_of_file(struct file *file)
 
 #define FIELD(pointer, member) ((pointer)->member)
 
-/* Linux 5.17 has bpf_loop. @return whether that did it */
+/*
+ * Linux 5.17 has bpf_loop, which does not fail as it is called here. @return whether that did it: the
+ * verifier knows, and leaves out what would do it elsewhere
+ */
 #define LOOP_IN_KERNEL(times, step, context)                                                                 \
 	(bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop) &&                                      \
-	 bpf_loop(times, step, context, 0) >= 0)
+	 (bpf_loop(times, step, context, 0), true))
 
 #define ON_TRACEPOINT(event, name, call, arguments...)                                                       \
 	TRACEPOINT_PROGRAM("tp_btf/" #event, name, call, ##arguments)
