@@ -129,18 +129,21 @@ Result<void> App::load_probes(bool attach, std::vector<std::unique_ptr<probes::P
                                   .attach = attach};
   using Loaded = Result<std::unique_ptr<probes::Probe>>;
   std::vector<std::pair<const probes::Entry*, Loaded>> loaded;
+  // Only anatomy reads threads' records, and has to wait for their object.
+  const bool in_order = config_.probes.anatomy.enabled;
   for (const bool later : {false, true}) {
     // The verifier works through each object on a CPU of its own.
     std::vector<std::pair<const probes::Entry*, std::future<Loaded>>> loading;
     for (const probes::Entry& entry : probes::registry()) {
-      if (entry.settings(config_).enabled && (entry.threads == probes::Entry::Threads::read) == later) {
+      const bool waits = in_order && entry.threads == probes::Entry::Threads::read;
+      if (entry.settings(config_).enabled && waits == later) {
         loading.emplace_back(&entry,
                              std::async(std::launch::async, entry.load, std::cref(config_), std::cref(environment)));
       }
     }
     for (auto& [entry, probe] : loading) {
       loaded.emplace_back(entry, probe.get());
-      if (entry->threads == probes::Entry::Threads::kept && loaded.back().second) {
+      if (in_order && entry->threads == probes::Entry::Threads::kept && loaded.back().second) {
         environment.threads = &(*loaded.back().second)->object();
       }
     }

@@ -63,6 +63,11 @@ std::vector<std::string_view> AttachPlan::programs() const {
   return all;
 }
 
+std::vector<std::string_view> AttachPlan::programs_of(std::string_view hook) const {
+  const auto found = std::ranges::find_if(choices_, [hook](const Choice& choice) { return choice.hook->name == hook; });
+  return found != choices_.end() ? found->programs() : std::vector<std::string_view>{};
+}
+
 std::vector<std::string_view> AttachPlan::all_programs() const {
   std::vector<std::string_view> all;
   for (const Choice& choice : choices_) {

@@ -19,6 +19,9 @@ struct Alternative {
 struct Hook {
   std::string_view name;
   std::span<const Alternative> alternatives;
+  /// Hooks of one part are loaded one after the other, parts at the same time (BpfObject::load). What takes the
+  /// verifier long has a part of its own; the lowest part is loaded before the others and should be short.
+  unsigned part = 0;
 };
 
 /// The result for a hook.
@@ -39,6 +42,8 @@ class AttachPlan {
   [[nodiscard]] bool uses(std::string_view program) const;
   /// The programs in use, hook by hook, in the order in which to attach them.
   [[nodiscard]] std::vector<std::string_view> programs() const;
+  /// Those of one hook; empty if it is none of this plan's.
+  [[nodiscard]] std::vector<std::string_view> programs_of(std::string_view hook) const;
   /// The programs of all alternatives, also of those that are ruled out.
   [[nodiscard]] std::vector<std::string_view> all_programs() const;
   /// The program failed: leaves it out if it is optional, else takes the next alternative of its hook.

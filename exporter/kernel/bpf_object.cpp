@@ -5,6 +5,8 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <future>
+#include <iterator>
 
 #include "kernel/bpf_log.h"
 #include "kernel/kernel_types.h"
@@ -82,110 +84,8 @@ bool reject_absent(const bpf_object* object, AttachPlan& plan, const std::string
 
 }  // namespace
 
-Result<bpf_map*> ObjectSetup::find(std::string_view map) {
-  bpf_map* found = bpf_object__find_map_by_name(object_, std::string(map).c_str());
-  if (found == nullptr) {
-    return fail("the BPF object has no map " + std::string(map));
-  }
-  return found;
-}
-
-Result<void> ObjectSetup::set_constant(std::string_view variable, std::span<const std::byte> value) {
-  const btf* types = bpf_object__btf(object_);
-  const int section_id = types != nullptr ? btf__find_by_name_kind(types, ".rodata", BTF_KIND_DATASEC) : -1;
-  bpf_map* rodata = nullptr;
-  bpf_map* map = nullptr;
-  bpf_object__for_each_map(map, object_) {
-    if (std::string_view(bpf_map__name(map)).ends_with(".rodata")) {
-      rodata = map;
-    }
-  }
-  if (section_id < 0 || rodata == nullptr) {
-    return fail("the BPF object has no constants");
-  }
-  std::size_t size = 0;
-  const auto* initial = static_cast<const std::byte*>(bpf_map__initial_value(rodata, &size));
-  std::vector<std::byte> data(initial, initial + size);
-  const btf_type* section = btf__type_by_id(types, static_cast<__u32>(section_id));
-  for (__u32 i = 0; i < btf_vlen(section); ++i) {
-    const btf_var_secinfo& info = btf_var_secinfos(section)[i];
-    const btf_type* type = btf__type_by_id(types, info.type);
-    if (variable != btf__name_by_offset(types, type->name_off)) {
-      continue;
-    }
-    if (info.size != value.size() || info.offset + info.size > size) {
-      return fail("BPF constant " + std::string(variable) + " has another size");
-    }
-    std::ranges::copy(value, data.begin() + info.offset);
-    const int error = bpf_map__set_initial_value(rodata, data.data(), data.size());
-    return error != 0 ? Result<void>(fail_errno("cannot set BPF constant " + std::string(variable), -error))
-                      : Result<void>();
-  }
-  return fail("the BPF object has no constant " + std::string(variable));
-}
-
-Result<void> ObjectSetup::set_max_entries(std::string_view map, std::uint32_t entries) {
-  auto found = find(map);
-  if (!found) {
-    return std::unexpected(found.error());
-  }
-  const int error = bpf_map__set_max_entries(*found, entries);
-  return error != 0 ? Result<void>(fail_errno("cannot size map " + std::string(map), -error)) : Result<void>();
-}
-
-Result<UniqueFd> create_mappable_array(const std::string& name, std::size_t value_size, std::uint32_t entries) {
-  bpf_map_create_opts options{};
-  options.sz = sizeof(options);
-  options.map_flags = BPF_F_MMAPABLE;
-  UniqueFd map(bpf_map_create(BPF_MAP_TYPE_ARRAY, name.c_str(), sizeof(std::uint32_t), static_cast<__u32>(value_size),
-                              entries, &options));
-  if (!map) {
-    return fail_errno("cannot create BPF array " + name);
-  }
-  return map;
-}
-
-Result<void> ObjectSetup::set_inner_array(std::string_view map, std::size_t value_size, std::uint32_t entries) {
-  auto found = find(map);
-  if (!found) {
-    return std::unexpected(found.error());
-  }
-  // libbpf 1.1 crashes when the size of an inner map that the object declares is set.
-  auto model = create_mappable_array("template", value_size, entries);
-  if (!model) {
-    return std::unexpected(model.error());
-  }
-  const int error = bpf_map__set_inner_map_fd(*found, model->get());
-  templates_.push_back(std::move(*model));
-  return error != 0 ? Result<void>(fail_errno("cannot set the shape of the maps in " + std::string(map), -error))
-                    : Result<void>();
-}
-
-Result<void> ObjectSetup::reuse_map(std::string_view map, int descriptor) {
-  auto found = find(map);
-  if (!found) {
-    return std::unexpected(found.error());
-  }
-  const int error = bpf_map__reuse_fd(*found, descriptor);
-  return error != 0 ? Result<void>(fail_errno("cannot share map " + std::string(map), -error)) : Result<void>();
-}
-
-Result<void> ObjectSetup::reuse_maps(bpf_object* other) {
-  bpf_map* map = nullptr;
-  bpf_object__for_each_map(map, other) {
-    if (bpf_map__is_internal(map)) {
-      continue;
-    }
-    if (auto done = reuse_map(bpf_map__name(map), bpf_map__fd(map)); !done) {
-      return done;
-    }
-  }
-  return {};
-}
-
-BpfObject::Try BpfObject::try_load(AttachPlan& plan, const LoadOptions& options, const Setup& setup, Error& error) {
-  links_.clear();
-  return_probes_.clear();
+BpfObject::Try BpfObject::try_load(AttachPlan& plan, const Loading& how, Error& error) {
+  const LoadOptions& options = how.options;
   const std::string object_name(source_.name);
   bpf_object_open_opts open_options{};
   open_options.sz = sizeof(open_options);
@@ -201,10 +101,18 @@ BpfObject::Try BpfObject::try_load(AttachPlan& plan, const LoadOptions& options,
     error = {"BPF object " + object_name + " has no program " + unknown, ENOENT};
     return Try::failed;
   }
-  // What takes the place of a rejected program may have to be rejected, too.
-  while (reject_absent(object_.get(), plan, options.btf_path)) {
+  const auto reject_all_absent = [&](AttachPlan& of) {
+    // What takes the place of a rejected program may have to be rejected, too.
+    while (reject_absent(object_.get(), of, options.btf_path)) {
+    }
+    return std::ranges::any_of(
+        of.programs(), [this](std::string_view name) { return is_preemptible(find_program(object_.get(), name)); });
+  };
+  preemptible_ = reject_all_absent(plan) || how.preemptible;
+  for (const Part& part : how.others) {
+    preemptible_ = reject_all_absent(*part.plan) || preemptible_;
   }
-  if (plan.programs().empty()) {
+  if (plan.programs().empty() && how.others.empty()) {
     return Try::other_plan;
   }
   bpf_program* program = nullptr;
@@ -212,8 +120,6 @@ BpfObject::Try BpfObject::try_load(AttachPlan& plan, const LoadOptions& options,
     bpf_program__set_autoload(program, plan.uses(bpf_program__name(program)));
     bpf_program__set_log_level(program, options.attach ? 0 : kLogStatistics);
   }
-  preemptible_ = std::ranges::any_of(
-      plan.programs(), [this](std::string_view name) { return is_preemptible(find_program(object_.get(), name)); });
   ObjectSetup object_setup(object_.get(), preemptible_);
   if (!kernel_has_types()) {
     // Only the basic variants have it.
@@ -221,7 +127,7 @@ BpfObject::Try BpfObject::try_load(AttachPlan& plan, const LoadOptions& options,
       spdlog::debug("{}: {}", object_name, set.error().message);
     }
   }
-  if (auto ready = setup(object_setup); !ready) {
+  if (auto ready = how.setup(object_setup); !ready) {
     error = ready.error();
     return Try::failed;
   }
@@ -264,8 +170,8 @@ Result<void> BpfObject::attach(const bpf_program* program) {
   return {};
 }
 
-bool BpfObject::try_attach(AttachPlan& plan) {
-  for (const std::string_view name : plan.programs()) {
+bool BpfObject::try_attach(AttachPlan& plan, std::span<const std::string_view> programs) {
+  for (const std::string_view name : programs) {
     const bpf_program* program = find_program(object_.get(), name);
     if (is_run_at_will(program)) {
       continue;
@@ -277,28 +183,96 @@ bool BpfObject::try_attach(AttachPlan& plan) {
   return true;
 }
 
-Result<std::unique_ptr<BpfObject>> BpfObject::load(const ObjectSource& source, std::span<const Hook> hooks,
-                                                   const LoadOptions& options, const Setup& setup) {
-  std::unique_ptr<BpfObject> object(new BpfObject);
-  object->source_ = source;
-  AttachPlan plan(hooks, options.forced_method);
+Result<void> BpfObject::load_programs(AttachPlan& plan, const Loading& how) {
+  links_.clear();
+  return_probes_.clear();
+  object_.reset();
   // Every failed try takes one alternative out of the plan, so this ends.
-  while (!plan.programs().empty()) {
+  while (!plan.programs().empty() || !how.others.empty()) {
     Error error;
-    const Try tried = object->try_load(plan, options, setup, error);
+    const Try tried = try_load(plan, how, error);
     if (tried == Try::failed) {
       return std::unexpected(error);
     }
-    if (tried == Try::loaded && (!options.attach || object->try_attach(plan))) {
-      object->hooks_ = plan.states();
-      return object;
+    if (tried == Try::loaded) {
+      return {};
     }
   }
+  object_.reset();
+  return {};
+}
+
+Result<void> BpfObject::load_parts(std::span<const Part> parts, const LoadOptions& options, const Setup& setup) {
+  const BpfObject& first = *parts.front().object;
+  const auto others = parts.subspan(1);
+  if (auto done = parts.front().object->load_programs(*parts.front().plan, {options, setup, others, false}); !done) {
+    return done;
+  }
+  const Setup with_its_maps = [&](ObjectSetup& other) -> Result<void> {
+    auto done = setup(other);
+    return done ? other.reuse_maps(first.get()) : done;
+  };
+  std::vector<std::future<Result<void>>> loading;
+  for (const Part& part : others) {
+    loading.push_back(std::async(std::launch::async, [&, part] {
+      return part.object->load_programs(*part.plan, {options, with_its_maps, {}, first.preemptible_});
+    }));
+  }
+  // All of them end before one is given up.
+  Result<void> result;
+  for (auto& part : loading) {
+    if (auto done = part.get(); !done) {
+      result = done;
+    }
+  }
+  return result;
+}
+
+bool BpfObject::try_attach(std::span<const Hook> hooks, std::span<const Part> parts) {
+  return std::ranges::all_of(hooks, [&](const Hook& hook) {
+    return std::ranges::all_of(parts, [&](const Part& part) {
+      return part.object->try_attach(*part.plan, part.plan->programs_of(hook.name));
+    });
+  });
+}
+
+Result<std::unique_ptr<BpfObject>> BpfObject::load(const ObjectSource& source, std::span<const Hook> hooks,
+                                                   const LoadOptions& options, const Setup& setup) {
+  std::unique_ptr<BpfObject> object(new BpfObject(source));
+  std::map<unsigned, std::vector<Hook>> hooks_of;
+  for (const Hook& hook : hooks) {
+    hooks_of[hook.part].push_back(hook);
+  }
+  std::vector<std::unique_ptr<AttachPlan>> plans;
+  std::vector<Part> parts;
+  for (const auto& [number, those] : hooks_of) {
+    plans.push_back(std::make_unique<AttachPlan>(those, options.forced_method));
+    if (parts.empty()) {
+      parts.push_back({object.get(), plans.back().get()});
+    } else {
+      object->beside_.emplace_back(new BpfObject(source));
+      parts.push_back({object->beside_.back().get(), plans.back().get()});
+    }
+  }
+  do {
+    if (auto done = load_parts(parts, options, setup); !done) {
+      return std::unexpected(done.error());
+    }
+  } while (options.attach && !try_attach(hooks, parts));
   std::string reasons;
-  for (const HookState& state : plan.states()) {
+  for (const Hook& hook : hooks) {
+    for (const Part& part : parts) {
+      std::ranges::copy_if(part.plan->states(), std::back_inserter(object->hooks_),
+                           [&](const HookState& state) { return state.hook == hook.name; });
+    }
+    const HookState& state = object->hooks_.back();
     reasons += (reasons.empty() ? "" : "; ") + std::string(state.hook) + ": " + state.error;
   }
-  return fail("no hook of " + std::string(source.name) + " can be attached: " + reasons, EPERM);
+  if (std::ranges::all_of(plans, [](const auto& plan) { return plan->programs().empty(); })) {
+    return fail("no hook of " + std::string(source.name) + " can be attached: " + reasons, EPERM);
+  }
+  std::erase_if(object->beside_, [](const auto& part) { return part->get() == nullptr; });
+  return object;
 }
 
 Result<void> BpfObject::load_beside(std::span<const Hook> hooks, const LoadOptions& options, const Setup& setup) {
@@ -312,8 +286,20 @@ Result<void> BpfObject::load_beside(std::span<const Hook> hooks, const LoadOptio
   if (options.attach && (*loaded)->links_.empty()) {
     return fail("the kernel refuses every one of them", EPERM);
   }
-  beside_ = std::move(*loaded);
+  beside_.push_back(std::move(*loaded));
   return {};
+}
+
+bool BpfObject::preemptible() const {
+  return preemptible_ || std::ranges::any_of(beside_, [](const auto& part) { return part->preemptible(); });
+}
+
+unsigned BpfObject::tries() const {
+  unsigned most = tries_;
+  for (const auto& part : beside_) {
+    most = std::max(most, part->tries());
+  }
+  return most;
 }
 
 bool BpfObject::attached(std::string_view hook) const {
@@ -331,7 +317,15 @@ int BpfObject::map(std::string_view map_name) const {
 
 const bpf_program* BpfObject::program(std::string_view program_name) const {
   const bpf_program* found = find_program(object_.get(), program_name);
-  return found != nullptr && bpf_program__fd(found) >= 0 ? found : nullptr;
+  if (found != nullptr && bpf_program__fd(found) >= 0) {
+    return found;
+  }
+  for (const auto& part : beside_) {
+    if (const bpf_program* other = part->program(program_name)) {
+      return other;
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace tacho::kernel

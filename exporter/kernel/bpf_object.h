@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "base/unique_fd.h"
 #include "kernel/attach_plan.h"
+#include "kernel/object_setup.h"
 #include "kernel/return_probe.h"
 
 namespace tacho::kernel {
@@ -24,39 +24,6 @@ struct ObjectSource {
   std::string_view name;
   std::span<const std::byte> bytes;
 };
-
-/// An object that is open and not yet loaded: for settings that the kernel must not see too late.
-class ObjectSetup {
- public:
-  ObjectSetup(bpf_object* object, bool preemptible) : object_(object), preemptible_(preemptible) {}
-
-  /// Whether a program that is in use may be interrupted by another one on its CPU.
-  [[nodiscard]] bool preemptible() const { return preemptible_; }
-
-  /// Sets a `const volatile` global. The size must be the variable's.
-  Result<void> set_constant(std::string_view variable, std::span<const std::byte> value);
-  template <class T>
-  Result<void> set_constant(std::string_view variable, const T& value) {
-    return set_constant(variable, std::as_bytes(std::span(&value, 1)));
-  }
-  Result<void> set_max_entries(std::string_view map, std::uint32_t entries);
-  /// Declares the maps inside an array of maps: mappable arrays.
-  Result<void> set_inner_array(std::string_view map, std::size_t value_size, std::uint32_t entries);
-  /// Uses another object's map of the same name and shape instead of an own one.
-  Result<void> reuse_map(std::string_view map, int descriptor);
-  /// The same for every map of another object of the same source, except the map of its constants.
-  Result<void> reuse_maps(bpf_object* other);
-
- private:
-  Result<bpf_map*> find(std::string_view map);
-
-  bpf_object* object_;
-  bool preemptible_;
-  std::vector<UniqueFd> templates_;  // of inner maps, needed until the object is loaded
-};
-
-/// A mappable BPF array. The descriptor may be closed once something else holds the map.
-Result<UniqueFd> create_mappable_array(const std::string& name, std::size_t value_size, std::uint32_t entries);
 
 /// Options of loading that are the same for all objects.
 struct LoadOptions {
@@ -72,7 +39,12 @@ class BpfObject {
 
   /// Loads the object and attaches its hooks, each by the first alternative that works; iterators are loaded only. A
   /// hook without a working alternative is left out and reported by hooks(). An error is returned only if the object as
-  /// a whole cannot be used: its maps, its setup, or every one of its hooks failed.
+  /// a whole cannot be used: its maps, its setup, or every one of its hooks failed. Then nothing is left attached.
+  ///
+  /// Hooks of several parts (Hook::part) become several objects of the same source: the lowest part has the maps and is
+  /// loaded first, then the others at the same time, each by a thread that ends before this returns. If the kernel
+  /// refuses a program, its part alone is loaded again. Hooks are attached in their order when all are loaded.
+  /// @param setup called for each part, by several threads
   static Result<std::unique_ptr<BpfObject>> load(const ObjectSource& source, std::span<const Hook> hooks,
                                                  const LoadOptions& options, const Setup& setup);
 
@@ -82,7 +54,7 @@ class BpfObject {
 
   [[nodiscard]] std::string_view name() const { return source_.name; }
   /// Whether one of its programs may be interrupted by another one on its CPU.
-  [[nodiscard]] bool preemptible() const { return preemptible_; }
+  [[nodiscard]] bool preemptible() const;
   [[nodiscard]] const std::vector<HookState>& hooks() const { return hooks_; }
   /// Instructions that the verifier processed, by program; only if it was asked (LoadOptions::attach is false).
   [[nodiscard]] const std::map<std::string, std::uint32_t, std::less<>>& verified() const { return verified_; }
@@ -91,15 +63,15 @@ class BpfObject {
   [[nodiscard]] bool attached(std::string_view hook) const;
   /// The method of the alternative that a hook is attached by; "none" if there is none.
   [[nodiscard]] std::string_view method(std::string_view hook) const;
-  /// The number of tries to load the object: one, unless a program did not load or attach.
-  [[nodiscard]] unsigned tries() const { return tries_; }
+  /// The number of tries to load the part that took the most: one, unless a program did not load or attach.
+  [[nodiscard]] unsigned tries() const;
   /// Descriptor of a map of the object; −1 if there is none.
   [[nodiscard]] int map(std::string_view map_name) const;
   /// A loaded program, or nullptr.
   [[nodiscard]] const bpf_program* program(std::string_view program_name) const;
   [[nodiscard]] bpf_object* get() const { return object_.get(); }
-  /// The object loaded by load_beside(), or nullptr.
-  [[nodiscard]] const BpfObject* beside() const { return beside_.get(); }
+  /// The other parts, and what load_beside() has loaded; their maps are those of this one.
+  [[nodiscard]] const std::vector<std::unique_ptr<BpfObject>>& beside() const { return beside_; }
 
  private:
   struct ObjectDeleter {
@@ -108,12 +80,29 @@ class BpfObject {
   struct LinkDeleter {
     void operator()(bpf_link* link) const { bpf_link__destroy(link); }
   };
-  BpfObject() = default;
+  /// The hooks that are loaded together.
+  struct Part {
+    BpfObject* object;
+    AttachPlan* plan;
+  };
+  explicit BpfObject(const ObjectSource& source) : source_(source) {}
+  /// How one part is loaded.
+  struct Loading {
+    const LoadOptions& options;
+    const Setup& setup;
+    std::span<const Part> others;  ///< that use its maps, so that it is loaded without a program, too
+    bool preemptible;              ///< whether a program of another part may be interrupted
+  };
+  static Result<void> load_parts(std::span<const Part> parts, const LoadOptions& options, const Setup& setup);
+  /// Loads the first programs of the plan that load; no object if there is nothing to load.
+  Result<void> load_programs(AttachPlan& plan, const Loading& how);
   enum class Try : std::uint8_t { loaded, other_plan, failed };
   /// One try with the possible part of the plan. On failure it rejects the program at fault in the plan, if that is
   /// known.
-  Try try_load(AttachPlan& plan, const LoadOptions& options, const Setup& setup, Error& error);
-  bool try_attach(AttachPlan& plan);
+  Try try_load(AttachPlan& plan, const Loading& how, Error& error);
+  /// Attaches hook by hook. @return false if a program was rejected: all is to be loaded again
+  static bool try_attach(std::span<const Hook> hooks, std::span<const Part> parts);
+  bool try_attach(AttachPlan& plan, std::span<const std::string_view> programs);
   Result<void> attach(const bpf_program* program);
 
   ObjectSource source_;
@@ -124,7 +113,7 @@ class BpfObject {
   unsigned tries_ = 0;
   bool preemptible_ = false;
   std::map<std::string, std::uint32_t, std::less<>> verified_;
-  std::unique_ptr<BpfObject> beside_;
+  std::vector<std::unique_ptr<BpfObject>> beside_;
 };
 
 }  // namespace tacho::kernel

@@ -27,8 +27,8 @@ std::vector<ProgramStatistics> program_statistics(const BpfObject& object) {
                    asked != object.verified().end() ? asked->second : info.verified_insns, info.xlated_prog_len,
                    info.jited_prog_len});
   }
-  if (object.beside() != nullptr) {
-    std::ranges::move(program_statistics(*object.beside()), std::back_inserter(all));
+  for (const auto& part : object.beside()) {
+    std::ranges::move(program_statistics(*part), std::back_inserter(all));
   }
   return all;
 }

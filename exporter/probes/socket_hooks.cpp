@@ -82,10 +82,15 @@ constexpr std::array kSendWays{kTpSend, kFunctionSend};
 constexpr std::array kReceiveWays{kTpReceive, kFunctionReceive, kFunctionReceiveOld};
 constexpr std::array kDataReadyWays{kTpDataReady, kFunctionDataReady};
 
+/// The programs that take the verifier longest are two threads' work; the others have the maps and are short.
+constexpr unsigned kSendPart = 1;
+constexpr unsigned kReceivePart = 2;
+
 /// Connections before operations: a socket that is born meanwhile keeps its role.
-constexpr std::array kHooks{Hook{"state_change", kStateWays},  Hook{"data_ready", kDataReadyWays},
-                            Hook{"receive", kReceiveWays},     Hook{"send", kSendWays},
-                            Hook{"older_sockets", kOlderWays}, Hook{"sweep", kSweepWays}};
+constexpr std::array kHooks{
+    Hook{"state_change", kStateWays, kSendPart}, Hook{"data_ready", kDataReadyWays, kReceivePart},
+    Hook{"receive", kReceiveWays, kReceivePart}, Hook{"send", kSendWays, kSendPart},
+    Hook{"older_sockets", kOlderWays},           Hook{"sweep", kSweepWays}};
 
 constexpr std::array kGoneWays{Alternative{"fentry", kFentryGone, kFentryGoneMore},
                                Alternative{"kprobe", kKprobeGone, kKprobeGoneMore}};
@@ -96,10 +101,14 @@ constexpr std::array kBasicReceiveWays{kTpReceive, kFunctionReceive, kFunctionRe
                                        Alternative{"kprobe", kKprobeReceiveOld, kKprobeReceiveMoreOld}};
 constexpr std::array kBasicDataReadyWays{kTpDataReady, kFunctionDataReady, Alternative{"kprobe", kKprobeDataReady}};
 
-constexpr std::array kBasicHooks{Hook{"socket_gone", kGoneWays},        Hook{"clone", kCloneWays},
-                                 Hook{"state_change", kBasicStateWays}, Hook{"data_ready", kBasicDataReadyWays},
-                                 Hook{"receive", kBasicReceiveWays},    Hook{"send", kBasicSendWays},
-                                 Hook{"older_sockets", kOlderWays},     Hook{"sweep", kBasicSweepWays}};
+constexpr std::array kBasicHooks{Hook{"socket_gone", kGoneWays, kSendPart},
+                                 Hook{"clone", kCloneWays, kSendPart},
+                                 Hook{"state_change", kBasicStateWays, kSendPart},
+                                 Hook{"data_ready", kBasicDataReadyWays, kReceivePart},
+                                 Hook{"receive", kBasicReceiveWays, kReceivePart},
+                                 Hook{"send", kBasicSendWays, kSendPart},
+                                 Hook{"older_sockets", kOlderWays},
+                                 Hook{"sweep", kBasicSweepWays}};
 
 constexpr std::array kSpliceWays{Alternative{"fentry", {}, kSplice}};
 constexpr std::array kSpliceHooks{Hook{"splice", kSpliceWays}};
@@ -108,9 +117,12 @@ constexpr std::array kSendAgainWays{Alternative{"tp_btf", kSendAgain}, kFunction
 constexpr std::array kReceiveAgainWays{Alternative{"tp_btf", kReceiveAgain}, kFunctionReceive, kFunctionReceiveOld};
 constexpr std::array kDataReadyAgainWays{Alternative{"tp_btf", kDataReadyAgain}, kFunctionDataReady};
 constexpr std::array kStateAgainWays{Alternative{"tp_btf", kStateAgain}};
-constexpr std::array kPreemptibleHooks{Hook{"state_change", kStateAgainWays}, Hook{"data_ready", kDataReadyAgainWays},
-                                       Hook{"receive", kReceiveAgainWays},    Hook{"send", kSendAgainWays},
-                                       Hook{"older_sockets", kOlderWays},     Hook{"sweep", kSweepWays}};
+constexpr std::array kPreemptibleHooks{Hook{"state_change", kStateAgainWays, kSendPart},
+                                       Hook{"data_ready", kDataReadyAgainWays, kReceivePart},
+                                       Hook{"receive", kReceiveAgainWays, kReceivePart},
+                                       Hook{"send", kSendAgainWays, kSendPart},
+                                       Hook{"older_sockets", kOlderWays},
+                                       Hook{"sweep", kSweepWays}};
 
 }  // namespace
 

@@ -33,25 +33,32 @@ struct Ids {
   std::vector<std::uint32_t> maps;
 };
 
+void add_ids(Ids& ids, const tacho::kernel::BpfObject& object) {
+  bpf_program* program = nullptr;
+  bpf_object__for_each_program(program, object.get()) {
+    bpf_prog_info info{};
+    __u32 size = sizeof(info);
+    if (bpf_program__fd(program) >= 0 && bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size) == 0) {
+      ids.programs.push_back(info.id);
+    }
+  }
+  bpf_map* map = nullptr;
+  bpf_object__for_each_map(map, object.get()) {
+    bpf_map_info info{};
+    __u32 size = sizeof(info);
+    if (bpf_map__fd(map) >= 0 && bpf_obj_get_info_by_fd(bpf_map__fd(map), &info, &size) == 0) {
+      ids.maps.push_back(info.id);
+    }
+  }
+  for (const auto& part : object.beside()) {
+    add_ids(ids, *part);
+  }
+}
+
 Ids ids_of(Running& tacho) {
   Ids ids;
   for (const tacho::kernel::BpfObject* object : tacho.app().objects()) {
-    bpf_program* program = nullptr;
-    bpf_object__for_each_program(program, object->get()) {
-      bpf_prog_info info{};
-      __u32 size = sizeof(info);
-      if (bpf_program__fd(program) >= 0 && bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size) == 0) {
-        ids.programs.push_back(info.id);
-      }
-    }
-    bpf_map* map = nullptr;
-    bpf_object__for_each_map(map, object->get()) {
-      bpf_map_info info{};
-      __u32 size = sizeof(info);
-      if (bpf_map__fd(map) >= 0 && bpf_obj_get_info_by_fd(bpf_map__fd(map), &info, &size) == 0) {
-        ids.maps.push_back(info.id);
-      }
-    }
+    add_ids(ids, *object);
   }
   return ids;
 }

@@ -45,6 +45,16 @@ TEST_CASE("the first way of each hook is taken, its programs in their order") {
   CHECK(plan.states()[0].attached());
 }
 
+TEST_CASE("a hook's programs are those of its way in use") {
+  AttachPlan plan(kHooks, "");
+  CHECK(plan.programs_of("calls") == Names{"classic_exit", "classic_enter"});
+  plan.reject("classic_enter", "no tracefs");
+  CHECK(plan.programs_of("calls") == Names{"raw_exit", "raw_enter"});
+  plan.reject("raw_enter", "refused");
+  CHECK(plan.programs_of("calls").empty());
+  CHECK(plan.programs_of("of another part").empty());
+}
+
 TEST_CASE("a program that fails takes its whole way out of its own hook only") {
   AttachPlan plan(kHooks, "");
   plan.reject("classic_enter", "no tracefs");
