@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "config/probe_list.h"
+
 namespace tacho::config {
 
 using Duration = std::chrono::nanoseconds;
@@ -107,9 +109,9 @@ struct AnatomySwitch {
 };
 
 struct Probes {
-  ProbeSwitch socket;
-  ProbeSwitch poll;
-  ProbeSwitch sched;
+#define TACHO_SWITCH(name, ...) ProbeSwitch name;
+  TACHO_PROBES(TACHO_SWITCH)
+#undef TACHO_SWITCH
   AnatomySwitch anatomy;
 };
 
@@ -119,9 +121,10 @@ struct NamedProbe {
   ProbeSwitch Probes::* settings;
 };
 
-/// All of them, for all code that iterates over the probes. unit_probes compares them with the registry.
-inline constexpr std::array<NamedProbe, 3> kProbes{
-    {{"socket", &Probes::socket}, {"poll", &Probes::poll}, {"sched", &Probes::sched}}};
+/// All of them, for all code that iterates over the probes.
+#define TACHO_NAMED(name, ...) NamedProbe{#name, &Probes::name},
+inline constexpr std::array kProbes{TACHO_PROBES(TACHO_NAMED)};
+#undef TACHO_NAMED
 
 /// The forms of a histogram in protobuf; the text formats have only the classic one.
 enum class HistogramForm : std::uint8_t { classic, native, both };

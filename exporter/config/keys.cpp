@@ -183,18 +183,34 @@ Type<Discovery> discovery() {
 
 using Methods = std::vector<std::pair<std::string_view, Attach>>;
 
-Type<ProbeSwitch> probe(std::string_view what, std::string_view automatic = "the first that loads and attaches",
-                        const Methods& more = {}) {
+/// What the key `attach` of one probe says and takes beyond what all do.
+struct Attachment {
+  std::string automatic = "the first that loads and attaches";
+  Methods more;
+};
+
+Attachment attachment(std::string_view probe) {
+  if (probe == "poll") {
+    return {.automatic =
+                "fentry, else scheduler, which sees only the calls that sleep; with tracepoint or "
+                "raw_tracepoint every system call of the machine takes some 50 ns more",
+            .more = {{"scheduler", Attach::scheduler}}};
+  }
+  return {};
+}
+
+Type<ProbeSwitch> probe(std::string_view name, std::string_view what) {
   Methods methods{{"auto", Attach::automatic},
                   {"tracepoint", Attach::tracepoint},
                   {"fentry", Attach::fentry},
                   {"kprobe", Attach::kprobe},
                   {"raw_tracepoint", Attach::raw_tracepoint}};
-  methods.insert(methods.end(), more.begin(), more.end());
+  const Attachment own = attachment(name);
+  methods.insert(methods.end(), own.more.begin(), own.more.end());
   return section<ProbeSwitch>({
       key("enabled", &ProbeSwitch::enabled, boolean(), "Whether to observe " + std::string(what) + "."),
       key("attach", &ProbeSwitch::attach, choice<Attach>(methods),
-          "Which family of kernel hooks to use; auto: " + std::string(automatic) + "."),
+          "Which family of kernel hooks to use; auto: " + own.automatic + "."),
   });
 }
 
@@ -211,17 +227,10 @@ Type<AnatomySwitch> anatomy() {
 
 Type<Probes> probes() {
   return section<Probes>({
-      restart_key("socket", &Probes::socket, probe("sends, receives, requests and connections"),
-                  "Socket operations, requests and connections."),
-      restart_key("poll", &Probes::poll,
-                  probe("epoll, poll and select",
-                        "fentry, else scheduler, which sees only the calls that sleep; with tracepoint or "
-                        "raw_tracepoint every system call of the machine takes some 50 ns more",
-                        {{"scheduler", Attach::scheduler}}),
-                  "Time spent waiting for work in epoll, poll and select."),
-      restart_key("sched", &Probes::sched, probe("what threads do"),
-                  "Time that threads run, wait for a CPU, sleep or are blocked; quotas and limits of CPUs."),
-      restart_key("anatomy", &Probes::anatomy, anatomy(), "What the time of requests went to."),
+#define TACHO_KEY(name, title, hooks, observes) restart_key(#name, &Probes::name, probe(#name, hooks), observes),
+      TACHO_PROBES(TACHO_KEY)
+#undef TACHO_KEY
+          restart_key("anatomy", &Probes::anatomy, anatomy(), "What the time of requests went to."),
   });
 }
 

@@ -112,6 +112,16 @@ std::string BpfLogCapture::summary() const {
   return telling.empty() ? verifier : telling + " (" + verifier + ")";
 }
 
+std::string culprit_of(const std::string& message) {
+  constexpr std::string_view kMark = "prog '";
+  const auto begin = message.find(kMark);
+  if (begin == std::string::npos) {
+    return {};
+  }
+  const auto end = message.find('\'', begin + kMark.size());
+  return message.substr(begin + kMark.size(), end - begin - kMark.size());
+}
+
 void install_bpf_log() {
   libbpf_set_print(print);
 }

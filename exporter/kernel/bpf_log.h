@@ -31,6 +31,9 @@ class BpfLogCapture {
   std::map<std::string, std::uint32_t, std::less<>> verified_;
 };
 
+/// The program that a message of libbpf ("prog 'NAME': …") is about; empty if it names none.
+std::string culprit_of(const std::string& message);
+
 /// Routes libbpf's messages to the log; once, before anything else of libbpf.
 void install_bpf_log();
 

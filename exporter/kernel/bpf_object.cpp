@@ -2,6 +2,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
+#include <fcntl.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -47,17 +48,6 @@ bool is_preemptible(const bpf_program* program) {
   const bool scheduler = section.contains("/sched_switch") || section.contains("/sched_wakeup");
   return section.starts_with("fentry/") || section.starts_with("fexit/") ||
          (tracepoint && !scheduler && has_preemptible_tracepoints());
-}
-
-/// The program that a message of libbpf ("prog 'NAME': …") is about.
-std::string culprit_of(const std::string& message) {
-  constexpr std::string_view kMark = "prog '";
-  const auto begin = message.find(kMark);
-  if (begin == std::string::npos) {
-    return {};
-  }
-  const auto end = message.find('\'', begin + kMark.size());
-  return message.substr(begin + kMark.size(), end - begin - kMark.size());
 }
 
 /// Takes programs out of the plan whose tracepoint or function the kernel does not have, or whose kind it refuses.
@@ -272,6 +262,12 @@ Result<std::unique_ptr<BpfObject>> BpfObject::load(const ObjectSource& source, s
     return fail("no hook of " + std::string(source.name) + " can be attached: " + reasons, EPERM);
   }
   std::erase_if(object->beside_, [](const auto& part) { return part->get() == nullptr; });
+  for (const auto& part : object->beside_) {
+    object->verified_.insert(part->verified_.begin(), part->verified_.end());
+    if (auto done = part->close(); !done) {
+      return std::unexpected(done.error());
+    }
+  }
   return object;
 }
 
@@ -286,12 +282,9 @@ Result<void> BpfObject::load_beside(std::span<const Hook> hooks, const LoadOptio
   if (options.attach && (*loaded)->links_.empty()) {
     return fail("the kernel refuses every one of them", EPERM);
   }
+  verified_.insert((*loaded)->verified_.begin(), (*loaded)->verified_.end());
   beside_.push_back(std::move(*loaded));
-  return {};
-}
-
-bool BpfObject::preemptible() const {
-  return preemptible_ || std::ranges::any_of(beside_, [](const auto& part) { return part->preemptible(); });
+  return beside_.back()->close();
 }
 
 unsigned BpfObject::tries() const {
@@ -317,15 +310,37 @@ int BpfObject::map(std::string_view map_name) const {
 
 const bpf_program* BpfObject::program(std::string_view program_name) const {
   const bpf_program* found = find_program(object_.get(), program_name);
-  if (found != nullptr && bpf_program__fd(found) >= 0) {
-    return found;
-  }
-  for (const auto& part : beside_) {
-    if (const bpf_program* other = part->program(program_name)) {
-      return other;
+  return found != nullptr && bpf_program__fd(found) >= 0 ? found : nullptr;
+}
+
+std::vector<std::pair<std::string, int>> BpfObject::loaded_programs() const {
+  std::vector<std::pair<std::string, int>> all;
+  bpf_program* program = nullptr;
+  for (program = object_ ? bpf_object__next_program(object_.get(), nullptr) : nullptr; program != nullptr;
+       program = bpf_object__next_program(object_.get(), program)) {
+    if (bpf_program__fd(program) >= 0) {
+      all.emplace_back(bpf_program__name(program), bpf_program__fd(program));
     }
   }
-  return nullptr;
+  for (const auto& [name, descriptor] : programs_) {
+    all.emplace_back(name, descriptor.get());
+  }
+  for (const auto& part : beside_) {
+    std::ranges::move(part->loaded_programs(), std::back_inserter(all));
+  }
+  return all;
+}
+
+Result<void> BpfObject::close() {
+  for (const auto& [name, descriptor] : loaded_programs()) {
+    UniqueFd copy(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+    if (!copy) {
+      return fail_errno("cannot keep program " + name);
+    }
+    programs_.emplace_back(name, std::move(copy));
+  }
+  object_.reset();
+  return {};
 }
 
 }  // namespace tacho::kernel

@@ -10,9 +10,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "base/unique_fd.h"
 #include "kernel/attach_plan.h"
 #include "kernel/object_setup.h"
 #include "kernel/return_probe.h"
@@ -53,8 +55,6 @@ class BpfObject {
   Result<void> load_beside(std::span<const Hook> hooks, const LoadOptions& options, const Setup& setup);
 
   [[nodiscard]] std::string_view name() const { return source_.name; }
-  /// Whether one of its programs may be interrupted by another one on its CPU.
-  [[nodiscard]] bool preemptible() const;
   [[nodiscard]] const std::vector<HookState>& hooks() const { return hooks_; }
   /// Instructions that the verifier processed, by program; only if it was asked (LoadOptions::attach is false).
   [[nodiscard]] const std::map<std::string, std::uint32_t, std::less<>>& verified() const { return verified_; }
@@ -67,11 +67,11 @@ class BpfObject {
   [[nodiscard]] unsigned tries() const;
   /// Descriptor of a map of the object; −1 if there is none.
   [[nodiscard]] int map(std::string_view map_name) const;
-  /// A loaded program, or nullptr.
+  /// A loaded program of the part with the maps, or nullptr: what is run at will belongs there.
   [[nodiscard]] const bpf_program* program(std::string_view program_name) const;
   [[nodiscard]] bpf_object* get() const { return object_.get(); }
-  /// The other parts, and what load_beside() has loaded; their maps are those of this one.
-  [[nodiscard]] const std::vector<std::unique_ptr<BpfObject>>& beside() const { return beside_; }
+  /// All loaded programs, also those of the other parts and of load_beside(): name and descriptor.
+  [[nodiscard]] std::vector<std::pair<std::string, int>> loaded_programs() const;
 
  private:
   struct ObjectDeleter {
@@ -103,6 +103,8 @@ class BpfObject {
   /// Attaches hook by hook. @return false if a program was rejected: all is to be loaded again
   static bool try_attach(std::span<const Hook> hooks, std::span<const Part> parts);
   bool try_attach(AttachPlan& plan, std::span<const std::string_view> programs);
+  /// Gives back what libbpf keeps of a part that is loaded and attached: two megabytes a copy of the largest object.
+  Result<void> close();
   Result<void> attach(const bpf_program* program);
 
   ObjectSource source_;
@@ -113,7 +115,8 @@ class BpfObject {
   unsigned tries_ = 0;
   bool preemptible_ = false;
   std::map<std::string, std::uint32_t, std::less<>> verified_;
-  std::vector<std::unique_ptr<BpfObject>> beside_;
+  std::vector<std::unique_ptr<BpfObject>> beside_;          // the other parts, and what load_beside() has loaded
+  std::vector<std::pair<std::string, UniqueFd>> programs_;  // of a part whose libbpf object is closed
 };
 
 }  // namespace tacho::kernel

@@ -2,8 +2,6 @@
 
 #include <bpf/bpf.h>
 
-#include <algorithm>
-#include <iterator>
 #include <numeric>
 
 #include "kernel/features.h"
@@ -13,22 +11,16 @@ namespace tacho::kernel {
 
 std::vector<ProgramStatistics> program_statistics(const BpfObject& object) {
   std::vector<ProgramStatistics> all;
-  bpf_program* program = nullptr;
-  bpf_object__for_each_program(program, object.get()) {
-    const int descriptor = bpf_program__fd(program);
+  for (const auto& [name, descriptor] : object.loaded_programs()) {
     bpf_prog_info info{};
     __u32 length = sizeof(info);
-    if (descriptor < 0 || bpf_obj_get_info_by_fd(descriptor, &info, &length) != 0) {
+    if (bpf_obj_get_info_by_fd(descriptor, &info, &length) != 0) {
       continue;
     }
-    const std::string name = bpf_program__name(program);
     const auto asked = object.verified().find(name);
     all.push_back({name, info.run_cnt, info.run_time_ns, info.recursion_misses,
                    asked != object.verified().end() ? asked->second : info.verified_insns, info.xlated_prog_len,
                    info.jited_prog_len});
-  }
-  for (const auto& part : object.beside()) {
-    std::ranges::move(program_statistics(*part), std::back_inserter(all));
   }
   return all;
 }

@@ -1,5 +1,3 @@
-#include "probes/poll.h"
-
 #include <bpf/poll.skel.h>
 #include <bpf/poll_basic.skel.h>
 #include <spdlog/spdlog.h>
@@ -9,6 +7,7 @@
 #include "kernel/kernel_types.h"
 #include "probes/load.h"
 #include "probes/poll_decode.h"
+#include "probes/registry.h"
 #include "probes/target_blocks.h"
 
 namespace tacho::probes {

@@ -2,27 +2,23 @@
 
 #include <array>
 
-#include "probes/poll.h"
-#include "probes/poll_decode.h"
-#include "probes/sched.h"
-#include "probes/sched_decode.h"
-#include "probes/socket.h"
-#include "probes/socket_decode.h"
-
 namespace tacho::probes {
 namespace {
 
-constexpr std::array kRegistry{
-    Entry{"socket", "Sockets and requests (probe `socket`)", socket_families,
-          [](const config::Config& c) -> const config::ProbeSwitch& { return c.probes.socket; }, socket_variants,
-          load_socket_probe, Entry::Threads::read},
-    Entry{"poll", "Polling (probe `poll`)", poll_families,
-          [](const config::Config& c) -> const config::ProbeSwitch& { return c.probes.poll; }, poll_variants,
-          load_poll_probe},
-    Entry{"sched", "Threads and CPUs (probe `sched`)", sched_families,
-          [](const config::Config& c) -> const config::ProbeSwitch& { return c.probes.sched; }, sched_variants,
-          load_sched_probe, Entry::Threads::kept},
-};
+constexpr Entry::Threads threads_of(std::string_view name) {
+  return name == "sched" ? Entry::Threads::kept : name == "socket" ? Entry::Threads::read : Entry::Threads::unused;
+}
+
+#define TACHO_ENTRY(name, title, ...)                                                                  \
+  Entry{#name,                                                                                         \
+        title " (probe `" #name "`)",                                                                  \
+        name##_families,                                                                               \
+        [](const config::Config& config) -> const config::ProbeSwitch& { return config.probes.name; }, \
+        name##_variants,                                                                               \
+        load_##name##_probe,                                                                           \
+        threads_of(#name)},
+constexpr std::array kRegistry{TACHO_PROBES(TACHO_ENTRY)};
+#undef TACHO_ENTRY
 
 }  // namespace
 

@@ -1,5 +1,3 @@
-#include "probes/sched.h"
-
 #include <bpf/sched.skel.h>
 #include <bpf/sched_basic.skel.h>
 #include <unistd.h>
@@ -16,6 +14,7 @@
 #include "probes/bracket.h"
 #include "probes/histogram_decode.h"
 #include "probes/load.h"
+#include "probes/registry.h"
 #include "probes/sched_decode.h"
 #include "probes/target_blocks.h"
 

@@ -1,5 +1,3 @@
-#include "probes/socket.h"
-
 #include <bpf/socket.skel.h>
 #include <bpf/socket_basic.skel.h>
 #include <spdlog/spdlog.h>
@@ -20,6 +18,7 @@
 #include "probes/load.h"
 #include "probes/peers.h"
 #include "probes/recorder.h"
+#include "probes/registry.h"
 #include "probes/socket_decode.h"
 #include "probes/socket_hooks.h"
 #include "probes/socket_setup.h"

@@ -3,10 +3,6 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
-#include <bpf/poll.skel.h>
-#include <bpf/sched.skel.h>
-#include <bpf/socket.skel.h>
-#include <bpf/targets.skel.h>
 
 #include <catch2/catch.hpp>
 #include <memory>
@@ -14,6 +10,9 @@
 #include <set>
 #include <string>
 #include <string_view>
+
+#include "probes/registry.h"
+#include "targets/targets_object.h"
 
 namespace {
 
@@ -83,12 +82,13 @@ std::set<std::string> differences(const btf* ours, const btf* kernels, std::size
   return found;
 }
 
-template <class Skeleton>
-void check_layout(Skeleton* opened, const btf* kernels, void (*destroy)(Skeleton*)) {
-  const std::unique_ptr<Skeleton, void (*)(Skeleton*)> skeleton(opened, destroy);
-  REQUIRE(skeleton);
+void check_layout(const tacho::kernel::Variant& variant, const btf* kernels) {
+  CAPTURE(variant.source.name);
+  const std::unique_ptr<bpf_object, decltype(&bpf_object__close)> object(
+      bpf_object__open_mem(variant.source.bytes.data(), variant.source.bytes.size(), nullptr), bpf_object__close);
+  REQUIRE(object);
   std::size_t compared = 0;
-  auto different = differences(bpf_object__btf(skeleton->obj), kernels, compared);
+  auto different = differences(bpf_object__btf(object.get()), kernels, compared);
   // An int up to Linux 6.18, a u8 in 7.2; read by BPF_CORE_READ_BITFIELD_PROBED, which takes any size.
   different.erase("task_struct.on_cpu");
   CHECK(different == std::set<std::string>{});
@@ -100,8 +100,8 @@ void check_layout(Skeleton* opened, const btf* kernels, void (*destroy)(Skeleton
 TEST_CASE("numbers that programs read from the kernel have the size that they have there") {
   const std::unique_ptr<btf, decltype(&btf__free)> kernels(btf__load_vmlinux_btf(), btf__free);
   REQUIRE(kernels);
-  check_layout(targets_bpf__open(), kernels.get(), targets_bpf__destroy);
-  check_layout(socket_bpf__open(), kernels.get(), socket_bpf__destroy);
-  check_layout(poll_bpf__open(), kernels.get(), poll_bpf__destroy);
-  check_layout(sched_bpf__open(), kernels.get(), sched_bpf__destroy);
+  check_layout(tacho::targets::targets_variants().front(), kernels.get());
+  for (const auto& probe : tacho::probes::registry()) {
+    check_layout(probe.variants().front(), kernels.get());
+  }
 }

@@ -33,32 +33,24 @@ struct Ids {
   std::vector<std::uint32_t> maps;
 };
 
-void add_ids(Ids& ids, const tacho::kernel::BpfObject& object) {
-  bpf_program* program = nullptr;
-  bpf_object__for_each_program(program, object.get()) {
-    bpf_prog_info info{};
-    __u32 size = sizeof(info);
-    if (bpf_program__fd(program) >= 0 && bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size) == 0) {
-      ids.programs.push_back(info.id);
-    }
-  }
-  bpf_map* map = nullptr;
-  bpf_object__for_each_map(map, object.get()) {
-    bpf_map_info info{};
-    __u32 size = sizeof(info);
-    if (bpf_map__fd(map) >= 0 && bpf_obj_get_info_by_fd(bpf_map__fd(map), &info, &size) == 0) {
-      ids.maps.push_back(info.id);
-    }
-  }
-  for (const auto& part : object.beside()) {
-    add_ids(ids, *part);
-  }
-}
-
 Ids ids_of(Running& tacho) {
   Ids ids;
   for (const tacho::kernel::BpfObject* object : tacho.app().objects()) {
-    add_ids(ids, *object);
+    for (const auto& [name, descriptor] : object->loaded_programs()) {
+      bpf_prog_info info{};
+      __u32 size = sizeof(info);
+      if (bpf_obj_get_info_by_fd(descriptor, &info, &size) == 0) {
+        ids.programs.push_back(info.id);
+      }
+    }
+    bpf_map* map = nullptr;
+    bpf_object__for_each_map(map, object->get()) {
+      bpf_map_info info{};
+      __u32 size = sizeof(info);
+      if (bpf_map__fd(map) >= 0 && bpf_obj_get_info_by_fd(bpf_map__fd(map), &info, &size) == 0) {
+        ids.maps.push_back(info.id);
+      }
+    }
   }
   return ids;
 }
@@ -115,7 +107,11 @@ TEST_CASE("hooks are attached, collectors succeed, and nothing is lost") {
   server.ask(kRequests);
   server.finish();
   const Page page = shared().page();
-  for (const char* object : {"targets", "socket", "poll", "sched"}) {
+  std::vector<std::string> objects{"targets"};
+  for (const auto& probe : tacho::probes::registry()) {
+    objects.emplace_back(probe.name);
+  }
+  for (const std::string& object : objects) {
     CAPTURE(object);
     CHECK(page.count("tacho_probe_attached", {{"probe", object}}) > 0);
     CHECK(page.count("tacho_probe_attached", {{"probe", object}, {"method", "none"}}) == 0);
@@ -210,9 +206,9 @@ TEST_CASE("a probe that is switched off is not there, the other works") {
 
 TEST_CASE("nothing to observe is an error, and so is a method that no hook of a probe has where all need it") {
   auto config = watching("/nonexistent");
-  config.probes.socket.enabled = false;
-  config.probes.poll.enabled = false;
-  config.probes.sched.enabled = false;
+  for (const auto& probe : tacho::config::kProbes) {
+    (config.probes.*probe.settings).enabled = false;
+  }
   const auto app = tacho::App::start(tacho::Cli{}, config, true);
   REQUIRE_FALSE(app);
   CHECK(app.error().message.find("disabled") != std::string::npos);

@@ -7,6 +7,8 @@ import subprocess
 import tempfile
 
 GUEST = pathlib.Path(__file__).resolve().parent / "guest"
+# Guests force the method of every probe.
+PROBE_LIST = pathlib.Path(__file__).resolve().parents[2] / "exporter/config/probe_list.h"
 
 
 def libraries(program: pathlib.Path) -> dict[pathlib.Path, pathlib.Path]:
@@ -47,6 +49,7 @@ def base_archive(busybox: pathlib.Path, programs: list[pathlib.Path], found=libr
                 if not place.exists():
                     shutil.copy(library, place)
         shutil.copy(GUEST / "steps.sh", tree / "work")
+        shutil.copy(PROBE_LIST, tree / "work")
         shutil.copy(GUEST / "init", tree / "init")
         (tree / "init").chmod(0o755)
         return cpio(tree)

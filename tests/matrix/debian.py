@@ -4,7 +4,7 @@ import os
 import pathlib
 import shutil
 
-from matrix.bundle import GUEST, copy_program, cpio
+from matrix.bundle import GUEST, PROBE_LIST, copy_program, cpio
 from support.apt import Unavailable
 from support.paths import BUILD, EXACT_CLIENT, EXACT_SERVER, REPOSITORY, require
 from support.process import run
@@ -72,8 +72,8 @@ def furnish(root: pathlib.Path) -> None:
     shutil.copy(shutil.which("busybox"), root / "work/bin/busybox")
     for name in ("wget", "usleep"):
         os.symlink("busybox", root / "work/bin" / name)
-    for name in ("steps.sh", "systemd.sh"):
-        shutil.copy(GUEST / name, root / "work")
+    for file in (GUEST / "steps.sh", GUEST / "systemd.sh", PROBE_LIST):
+        shutil.copy(file, root / "work")
     units = root / "etc/systemd/system"
     (units / "tests.service").write_text(SERVICE)
     (units / "graphical.target.wants").mkdir(parents=True, exist_ok=True)

@@ -41,10 +41,12 @@ plan_step() {
   echo "@@result plan $status"
 }
 
+# Every probe of exporter/config/probe_list.h is attached by the method.
 write_config() {
+  probes=$(sed -n "s/^ *PROBE(\([a-z]*\),.*/\1: {attach: $1},/p" /work/probe_list.h | tr '\n' ' ')
   cat >/tmp/tacho.yaml <<END
 targets: [{name: t, $2}]
-probes: {socket: {attach: $1}, poll: {attach: $1}, sched: {attach: $1}, anatomy: {enabled: true}}
+probes: {${probes}anatomy: {enabled: true}}
 END
 }
 

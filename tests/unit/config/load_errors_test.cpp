@@ -157,7 +157,11 @@ TEST_CASE("hints name the remedy") {
   CHECK(hint("limits: {max_peers: 1, max_peers: 2}") == "first given in line 1");
   CHECK(hint("discovery: {listeners: nevr}") == "did you mean 'never'?");
   CHECK(hint("window 10s") == "write key: value");
-  CHECK(hint("probes: {enabled: true}") == "keys here are socket, poll, sched, anatomy");
+  std::string probes;
+  for (const config::NamedProbe& probe : config::kProbes) {
+    probes += std::string(probe.name) + ", ";
+  }
+  CHECK(hint("probes: {enabled: true}") == "keys here are " + probes + "anatomy");
 }
 
 TEST_CASE("a file of nothing but errors is cut off after a hundred, with the number of the rest") {

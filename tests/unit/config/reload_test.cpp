@@ -33,16 +33,17 @@ const std::map<std::string, std::string> kAtOnce{
     {"histograms.buckets_per_octave", "4"},
     {"metrics.drop", "[tacho_poll_*]"},
 };
-const std::map<std::string, std::string> kAtStart{
-    {"probes.socket", "{attach: kprobe}"},
-    {"probes.poll", "{enabled: false}"},
-    {"probes.sched", "{enabled: false}"},
-    {"probes.anatomy", "{slow: 5ms}"},
-    {"limits.max_targets", "10"},
-    {"limits.max_peers", "10"},
-    {"peers", "[{name: a, networks: [10.0.0.0/8]}]"},
-    {"run_statistics", "true"},
-};
+const std::map<std::string, std::string> kAtStart = [] {
+  std::map<std::string, std::string> values{
+      {"probes.anatomy", "{slow: 5ms}"}, {"limits.max_targets", "10"},
+      {"limits.max_peers", "10"},        {"peers", "[{name: a, networks: [10.0.0.0/8]}]"},
+      {"run_statistics", "true"},
+  };
+  for (const config::NamedProbe& probe : config::kProbes) {
+    values.emplace("probes." + std::string(probe.name), "{enabled: false}");
+  }
+  return values;
+}();
 
 /// "a.b" and "v" as a file that says so.
 std::string file_of(const std::string& path, const std::string& value) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "empty_row.h"
 #include "lines.h"
 #include "metrics/buckets.h"
 
@@ -56,6 +57,10 @@ void end_wait(poll_shard& shard, poll_outcome outcome, std::chrono::nanoseconds 
 }
 
 }  // namespace
+
+const tacho::probes::test::EmptyRow kPollRow("poll", [](tacho::metrics::Row& row) {
+  tacho::probes::decode(tacho::probes::PollSnapshot{}, 0, tacho::metrics::Gauges{}, row);
+});
 
 TEST_CASE("a target that has not polled yet has no series of polls") {
   metrics::Row row;

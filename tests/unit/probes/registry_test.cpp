@@ -6,17 +6,17 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "config/labels.h"
 #include "config/load.h"
+#include "empty_row.h"
 #include "lines.h"
-#include "probes/poll_decode.h"
-#include "probes/sched_decode.h"
-#include "probes/socket_decode.h"
 
 namespace metrics = tacho::metrics;
 namespace probes = tacho::probes;
@@ -32,13 +32,6 @@ std::string contents(const std::filesystem::path& path) {
   out << std::ifstream(path).rdbuf();
   return out.str();
 }
-
-/// What each probe's decode makes of nothing: the row of a target that has just been added.
-const std::map<std::string_view, void (*)(metrics::Row&)> kEmptyRows{
-    {"socket", [](metrics::Row& row) { probes::decode(probes::SocketSnapshot{}, {}, metrics::Gauges{}, row); }},
-    {"poll", [](metrics::Row& row) { probes::decode(probes::PollSnapshot{}, 0, metrics::Gauges{}, row); }},
-    {"sched", [](metrics::Row& row) { probes::decode({}, probes::SchedTotals{}, probes::CpuAllowance{}, row); }},
-};
 
 std::string_view without_total(std::string_view name) {
   return name.ends_with("_total") ? name.substr(0, name.size() - 6) : name;
@@ -58,7 +51,6 @@ TEST_CASE("a probe has all of its files") {
         {"bpf/" + name + ".bpf.c", "the programs"},
         {"bpf/" + name + ".h", "what programs and user space share"},
         {"exporter/probes/" + name + ".cpp", "loading and reading"},
-        {"exporter/probes/" + name + ".h", "its entry for the registry"},
         {"exporter/probes/" + name + "_decode.cpp", "families and decoding, pure"},
         {"tests/unit/probes/" + name + "_decode_test.cpp", "the test of decoding"},
         {"tests/kernel/" + name + "_test.cpp", "the test in the kernel"},
@@ -79,14 +71,14 @@ TEST_CASE("every BPF object and every probe source belongs to a probe of the reg
   for (const auto& entry : std::filesystem::directory_iterator(kSource / "bpf")) {
     const std::string file = entry.path().filename().string();
     if (const auto suffix = file.find(".bpf.c"); suffix != std::string::npos) {
-      INFO("bpf/" << file << " has no row in exporter/probes/registry.cpp");
+      INFO("bpf/" << file << " has no line in exporter/config/probe_list.h");
       CHECK(names.contains(file.substr(0, suffix)));
     }
   }
   for (const auto& entry : std::filesystem::directory_iterator(kSource / "exporter/probes")) {
     const std::string file = entry.path().filename().string();
     if (const auto suffix = file.find("_decode.cpp"); suffix != std::string::npos) {
-      INFO("exporter/probes/" << file << " has no row in exporter/probes/registry.cpp");
+      INFO("exporter/probes/" << file << " has no line in exporter/config/probe_list.h");
       CHECK(names.contains(file.substr(0, suffix)));
     }
   }
@@ -111,31 +103,30 @@ TEST_CASE("a probe can be configured, and its switch is its own") {
   }
 }
 
-TEST_CASE("the configuration's list of probes is the registry's") {
-  const tacho::config::Config config;
-  CHECK(tacho::config::kProbes.size() == probes::registry().size());
-  for (const probes::Entry& probe : probes::registry()) {
-    INFO("exporter/config/config.h: kProbes lacks " << probe.name);
-    const auto found = std::ranges::find(tacho::config::kProbes, probe.name, &tacho::config::NamedProbe::name);
-    REQUIRE(found != tacho::config::kProbes.end());
-    CHECK(&(config.probes.*(found->settings)) == &probe.settings(config));
+TEST_CASE("who reads the list of probes as text finds each of them: guests of the matrix, the test of the structure") {
+  std::vector<std::string> names;
+  std::istringstream lines(contents(kSource / "exporter/config/probe_list.h"));
+  const std::regex row("^ *PROBE\\(([a-z]*),.*");
+  std::smatch found;
+  for (std::string line; std::getline(lines, line);) {
+    if (std::regex_match(line, found, row)) {
+      names.push_back(found[1]);
+    }
   }
-}
-
-TEST_CASE("guests of the matrix force the attach method of every probe") {
-  const std::string steps = contents(kSource / "tests/matrix/guest/steps.sh");
+  std::vector<std::string> known;
   for (const probes::Entry& probe : probes::registry()) {
-    INFO("tests/matrix/guest/steps.sh: write_config leaves the method of " << probe.name << " to tacho");
-    CHECK(steps.contains(std::string(probe.name) + ": {attach: $1}"));
+    known.emplace_back(probe.name);
   }
+  CHECK(names == known);
+  CHECK(contents(kSource / "tests/matrix/guest/steps.sh").contains("PROBE(\\([a-z]*\\),.*"));
 }
 
 TEST_CASE("a probe that has nothing to tell yet gives a row of exactly the shape of its families") {
   for (const probes::Entry& probe : probes::registry()) {
-    INFO("probe " << probe.name << " needs a row in kEmptyRows");
-    REQUIRE(kEmptyRows.contains(probe.name));
+    INFO("tests/unit/probes/" << probe.name << "_decode_test.cpp lacks an EmptyRow");
+    REQUIRE(probes::test::EmptyRow::all().contains(probe.name));
     metrics::Row row;
-    kEmptyRows.at(probe.name)(row);
+    probes::test::EmptyRow::all().at(probe.name)(row);
     probes::test::check_shape(probe.families(), row);
     for (const auto& [series, value] : probes::test::lines(probe.families(), row)) {
       CAPTURE(series);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "empty_row.h"
 #include "lines.h"
 
 namespace metrics = tacho::metrics;
@@ -61,6 +62,10 @@ void leave(sched_shard& shard, presence& place, std::chrono::nanoseconds ago) {
 }
 
 }  // namespace
+
+const tacho::probes::test::EmptyRow kSchedRow("sched", [](tacho::metrics::Row& row) {
+  tacho::probes::decode({}, tacho::probes::SchedTotals{}, tacho::probes::CpuAllowance{}, row);
+});
 
 TEST_CASE("a target whose threads have done nothing yet has every series, at zero") {
   for (const auto& [series, value] : page({sched_shard{}})) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "empty_row.h"
 #include "lines.h"
 #include "metrics/buckets.h"
 
@@ -46,6 +47,10 @@ void observe(fine_histogram& histogram, std::uint64_t ns, std::uint64_t times = 
 }
 
 }  // namespace
+
+const tacho::probes::test::EmptyRow kSocketRow("socket", [](tacho::metrics::Row& row) {
+  tacho::probes::decode(tacho::probes::SocketSnapshot{}, {}, tacho::metrics::Gauges{}, row);
+});
 
 TEST_CASE("a new target has every fixed series, at zero") {
   const auto zero = page({socket_shard{}});

@@ -14,12 +14,12 @@ BPF = ROOT / "bpf"
 
 MAX_LINES = 350
 
+PROBES = re.findall(r"^ *PROBE\((\w+),", (EXPORTER / "config" / "probe_list.h").read_text(), re.MULTILINE)
+
 # Who beside exporter/kernel includes headers of libbpf or <linux/bpf.h>, and for what.
 LIBBPF_OUTSIDE = {
     # The bytes of an object are in its skeleton, which nobody but the object's owner includes.
-    "probes/poll.cpp": {"bpf/poll.skel.h", "bpf/poll_basic.skel.h"},
-    "probes/sched.cpp": {"bpf/sched.skel.h", "bpf/sched_basic.skel.h"},
-    "probes/socket.cpp": {"bpf/socket.skel.h", "bpf/socket_basic.skel.h"},
+    **{f"probes/{probe}.cpp": {f"bpf/{probe}.skel.h", f"bpf/{probe}_basic.skel.h"} for probe in PROBES},
     "targets/targets_object.cpp": {"bpf/targets.skel.h", "bpf/targets_basic.skel.h"},
     # Numbers of bpf(2)'s commands, for the list of calls that the collector keeps.
     "process/filters.cpp": {"linux/bpf.h"},
