@@ -16,6 +16,7 @@
 #include "socket_node_turns.bpf.h"
 #include "socket_sweep.bpf.h"
 #include "socket_turns.bpf.h"
+#include "socket_unseen.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -137,19 +138,24 @@ static __always_inline void on_operation(struct sock *sk, int bytes, u32 directi
 	tp = tcp_sock_of(sk);
 	now = operation_time(st, tp, direction);
 	account(&shard->moments[direction], &chains->direction[direction], now, bytes, rules->idle_limit_ns);
+	if (direction == TACHO_RECEIVE && tp && was_overtaken(st, tp, bytes))
+		return;
 	switch (st->role) {
 	case TACHO_ROLE_SERVER:
 		if (st->http2 && http2_operation(st, sk, shard, now, bytes, direction))
 			break;
-		if (direction == TACHO_SEND)
+		}
+		if (direction == TACHO_SEND) {
+			open_unseen_turn(st, shard, sk, tp, now, bytes);
 			server_sent(st, shard, sk, tp, now, bytes);
-		else
+		} else
 			server_received(st, shard, sk, tp, now, bytes);
 		break;
 	case TACHO_ROLE_CLIENT:
-		if (direction == TACHO_SEND)
+		if (direction == TACHO_SEND) {
+			end_unseen_call(st, sk, tp, bytes);
 			client_sent(st, sk, tp, now, bytes);
-		else
+		} else
 			client_received(st, shard, sk, tp, now, bytes);
 		break;
 	case TACHO_ROLE_DATAGRAM:
@@ -321,6 +327,7 @@ static __always_inline void on_state_change(struct sock *sk, int old_state, int 
 			client_established(sk, st);
 		count_opened(st);
 	} else if (new_state != TCP_CLOSE_WAIT && new_state != TCP_SYN_RECV) {
+		end_last_call(st, sk);
 		connection_ended(st, sk, old_state);
 	}
 }

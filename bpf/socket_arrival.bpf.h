@@ -20,6 +20,7 @@ static __always_inline void begin_arrivals(struct socket_state *st, const struct
 		return;
 	st->ready_seq = FIELD(tp, rcv_nxt);
 	st->arrival_seq = FIELD(tp, copied_seq);
+	st->read_seq = FIELD(tp, copied_seq);
 }
 
 /* A TCP socket has been put into a sockmap: what was kept of its positions says nothing any more. */

@@ -68,6 +68,8 @@ static __always_inline void change_target(struct socket_state *st, struct sock *
 	struct tcp_sock *tp = tcp_sock_of(sk);
 
 	count_closed(st, sk);
+	if (tp)
+		st->read_seq = FIELD(tp, copied_seq);
 	if (same) {
 		st->call_open = false;
 		st->left = false;

@@ -213,8 +213,10 @@ static __always_inline void connect_connection(struct sock *sk, struct socket_st
 {
 	struct tcp_sock *tp = tcp_sock_of(sk);
 
-	/* Everything sent so far is answered. */
+	/* Everything sent so far is answered, and what was read so far is no answer. */
 	st->write_seq = tp ? FIELD(tp, write_seq) : 0;
+	if (tp)
+		st->read_seq = FIELD(tp, copied_seq);
 	st->peer = find_peer_slot(&st->target, sk, NULL);
 }
 

@@ -99,13 +99,17 @@ struct socket_state {
 	bool older; /* it was there before us: others have spoken already */
 	bool has_served;
 	bool has_called;
-	u64 number; /* tells its peers and its ring from those of other sockets */
+	bool overtaken; /* stream: the hook of a receive may still come, see socket_unseen.bpf.h */
+	u64 number;	/* tells its peers and its ring from those of other sockets */
 	union {
 		u64 source;  /* without a ring: who sent what came last */
 		u64 records; /* stream server: union record_watch */
 	};
 	u64 called; /* who was called last */
-	u32 told;   /* without a ring: datagrams of whose arrival a hook has told */
+	union {
+		u32 told;     /* without a ring: datagrams of whose arrival a hook has told */
+		u32 read_seq; /* stream: up to where it was read, as far as hooks have told */
+	};
 	u32 read;   /* … that were received */
 	u32 doubts; /* see socket_datagram_ring.bpf.h */
 	union {
