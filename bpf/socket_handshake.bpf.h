@@ -31,6 +31,18 @@
    and Finished. */
 #define RESUMING_FLIGHT_MOST 1600
 
+/*
+ * Does the turn belong to another handshake within the first one's keys? TLS 1.2 shows that by the records'
+ * type. A server asks for one that wants a client's certificate for some of its pages.
+ */
+static __always_inline bool negotiates_again(struct socket_state *st)
+{
+	if (st->tls != TLS_CONNECTED || st->turns >= TLS_TURNS)
+		return false;
+	st->turns++;
+	return record_type(0) == TLS_HANDSHAKE;
+}
+
 /* A turn begins: does it look like one of a handshake, or like a goodbye? */
 static __always_inline void begin_handshake_turn(struct socket_state *st, u32 bytes)
 {
@@ -44,7 +56,7 @@ static __always_inline void begin_handshake_turn(struct socket_state *st, u32 by
 		if (before == TLS_ASKED && answered.unfinished && answered.counted)
 			st->tls = TLS_REST;
 		else
-			st->tls = connected_turn(bytes);
+			st->tls = negotiates_again(st) ? TLS_FINAL : connected_turn(bytes);
 		if (before != TLS_CONNECTED) {
 			st->opens = 0;
 		} else if (st->opens && st->tls == TLS_CONNECTED) {
