@@ -142,7 +142,8 @@ static __always_inline void on_operation(struct sock *sk, int bytes, u32 directi
 		return;
 	switch (st->role) {
 	case TACHO_ROLE_SERVER:
-		if (st->http2 && http2_operation(st, sk, shard, now, bytes, direction))
+		if (st->http2 && http2_operation(st, sk, shard, now, bytes, direction)) {
+			drop_turn(st, shard);
 			break;
 		}
 		if (direction == TACHO_SEND) {

@@ -22,7 +22,7 @@
 #define HTTP2_STREAMS 128
 /* Of one operation, each a header, what is between two, or the next part of a vector. */
 #define HTTP2_STEPS (1 << 16)
-/* Operations (reads, where only the preface is looked for) after which a connection is taken for HTTP/1. */
+/* Operations (reads, where only the preface is looked for) until a connection is taken for HTTP/1. */
 #define HTTP2_TRIES 4
 
 enum http2_follow {
@@ -249,18 +249,22 @@ static __always_inline struct http2_state *http2_state_of(struct socket_state *s
 	else if (direction != TACHO_RECEIVE)
 		return NULL;
 	else
-		begins = http2_is_preface(bytes) ? 1 + HTTP2_PREFACE_BYTES : 0;
+		begins = http2_preface_end(bytes, st->turns);
 	if (begins) {
 		h2 = bpf_sk_storage_get(&http2_states, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 		if (h2) {
 			st->http2 = HTTP2_ON;
 			/* At the preface nothing was sent yet, but where an upgrade came before it. */
 			h2->cursor[TACHO_SEND].in_step = begins > 1 && !st->last_send;
+			h2->cursor[TACHO_RECEIVE].in_step = begins > 1;
+			h2->cursor[TACHO_RECEIVE].skip = begins - 1;
 			return h2;
 		}
 		count_loss(TACHO_LOST_SOCKET_STATE);
 	}
-	st->http2++;
+	/* Who reads byte by byte has not come to the preface yet. */
+	if (bytes >= HTTP2_PREFACE_LEAST || st->http2 < HTTP2_AUTO)
+		st->http2++;
 	if (st->http2 == HTTP2_ON || st->http2 == HTTP2_AUTO + HTTP2_TRIES)
 		st->http2 = HTTP2_OFF;
 	return NULL;
@@ -297,8 +301,7 @@ __noinline int http2_follow(struct http2_state *h2, struct socket_state *st, str
 	struct http2_walk walk = {.h2 = h2, .shard = shard, .bytes = bytes_and_direction, .now = now};
 	struct http2_cursor *cursor;
 
-	/* One register for the bound and the use of it: verifiers up to 6.1 do not see that copies are equal.
-	 */
+	/* One register for bound and use: verifiers up to 6.1 do not know that copies are equal. */
 	barrier_var(direction);
 	if (!h2 || !st || !shard || direction >= TACHO_DIRECTIONS || !can_follow_http2())
 		return 0;

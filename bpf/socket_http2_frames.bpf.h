@@ -3,6 +3,7 @@
 #pragma once
 
 #include "socket_buffers.bpf.h"
+#include "socket_proxy.bpf.h"
 #include "socket_state.bpf.h"
 
 #define HTTP2_HEADER 9
@@ -10,6 +11,8 @@
 #define HTTP2_PREFACE 0x20495250
 #define HTTP2_PREFACE_WORDS {0x5448202a20495250ULL, 0x0a0d302e322f5054ULL, 0x0a0d0a0d4d530a0dULL}
 #define HTTP2_PREFACE_BYTES 24
+/* So much of it has to be in the read that it begins in. */
+#define HTTP2_PREFACE_LEAST 4
 /* Larger frames need a setting (RFC 9113, 6.5.2): a header that says so may be an accident. */
 #define HTTP2_FRAME_BYTES (1 << 14)
 
@@ -103,19 +106,35 @@ __noinline u32 http2_begins(u64 bytes, u32 direction)
  * Does a read begin with the preface? Of one that is shorter, as much as there is, but at least four bytes.
  * Nothing else is looked at of a connection that does not. A global function: verified once a program.
  */
-__noinline u32 http2_is_preface(u64 bytes)
+__noinline u32 http2_is_preface(u64 bytes, u32 offset)
 {
 	const u64 preface[3] = HTTP2_PREFACE_WORDS;
 	const void *buffer = first_buffer(&bytes);
 	u64 head[3];
 	u32 word;
 
-	if (!buffer || bytes < sizeof(word))
+	if (!buffer || bytes < (u64)offset + HTTP2_PREFACE_LEAST)
 		return false;
+	bytes -= offset;
+	buffer += offset;
 	if (bytes < HTTP2_PREFACE_BYTES)
 		return !bpf_probe_read_user(&word, sizeof(word), buffer) && word == HTTP2_PREFACE;
 	return !bpf_probe_read_user(head, sizeof(head), buffer) && head[0] == preface[0] &&
 	       head[1] == preface[1] && head[2] == preface[2];
+}
+
+/*
+ * One more than the bytes up to the end of the preface with which a read begins; 0: with none. A proxy's
+ * header may stand before it in the connection's first read.
+ */
+static __always_inline u32 http2_preface_end(u32 bytes, u32 turns)
+{
+	u32 proxy;
+
+	if (http2_is_preface(bytes, 0))
+		return 1 + HTTP2_PREFACE_BYTES;
+	proxy = turns ? 0 : proxy_header(bytes);
+	return proxy && proxy < bytes && http2_is_preface(bytes, proxy) ? 1 + proxy + HTTP2_PREFACE_BYTES : 0;
 }
 
 #endif

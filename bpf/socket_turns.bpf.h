@@ -139,6 +139,18 @@ static __always_inline bool begins_another(struct socket_state *st, struct socke
 	return true;
 }
 
+/* The connection turns out to be HTTP/2: what was read before the preface is no request (a proxy's header).
+ */
+static __always_inline void drop_turn(struct socket_state *st, struct socket_shard *shard)
+{
+	if (!is_open(st))
+		return;
+	if (!is_counted_late(st) && !was_forgotten(st))
+		add(&shard->dismissed, 1);
+	st->ended = st->turn;
+	release_reader(st);
+}
+
 static __always_inline void server_received(struct socket_state *st, struct socket_shard *shard,
 					    struct sock *sk, const struct tcp_sock *tp, u64 now, u32 bytes)
 {

@@ -224,6 +224,39 @@ TEST_CASE("without being asked, HTTP/2 after an upgrade is counted by streams, a
   CHECK(tacho.page().value("tacho_requests_unanswered_total") == 0);
 }
 
+TEST_CASE("HTTP/2 behind a proxy's header is counted by streams, however the header is read") {
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  Running tacho(watching(cgroup.path()));
+  const std::string header = "PROXY TCP4 192.0.2.7 192.0.2.8 51234 443\r\n";
+  const std::string asked = kPreface + frame(kSettings, 0, 0) + frame(kHeaders, 1, 20) + frame(kHeaders, 3, 20);
+  Child server(cgroup.directory(), [&](Line& parent) {
+    const UniqueFd listener = listen_tcp();
+    parent.tell(port_of(listener));
+    for (const std::size_t piece : {header.size() + asked.size(), header.size(), std::size_t{1}}) {
+      const UniqueFd connection = accept_from(listener);
+      for (std::size_t read = 0; read < header.size() && piece <= header.size(); read += piece) {
+        receive_once(connection, piece);
+      }
+      receive_once(connection, piece > header.size() ? piece : asked.size());
+      send_bytes(connection, frame(kHeaders, 1, 10) + frame(kHeaders, 3, 10));
+      parent.tell();
+      (void)parent.hear();
+    }
+  });
+  const auto port = static_cast<std::uint16_t>(server.hear());
+  for (const int requests : {2, 4, 6}) {
+    const UniqueFd client = connect_tcp(port);
+    send_bytes(client, header + asked);
+    receive_all(client, 38, 38, by_recv);
+    (void)server.hear();
+    CHECK(tacho.page().value("tacho_requests_total") == requests);
+    CHECK(tacho.page().value("tacho_requests_in_flight") == 0);
+    server.tell();
+  }
+  server.finish();
+  CHECK(tacho.page().value("tacho_requests_unanswered_total") == 0);
+}
+
 TEST_CASE("where HTTP/2 is not to be followed, turns count and the preface says that they are too few") {
   const Cgroup cgroup(playground() + "/" + unique_name());
   Running tacho(following(cgroup.path(), Http2::off));
