@@ -134,7 +134,7 @@ static __always_inline void client_sent(struct socket_state *st, struct sock *sk
 	begin_goodbye(st, bytes);
 	st->last_send = now;
 	if (st->call_open)
-		sample_open_call(st, now);
+		sample_open_call(st, now, bytes);
 	else
 		sample_call(st, bytes);
 	/* Another thread may have read the answer before this hook of the send has run. */

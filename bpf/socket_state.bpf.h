@@ -64,6 +64,7 @@ struct socket_state {
 	u8 pushes;	   /* since the last turn, see socket_streams.bpf.h */
 	u8 may_stream;	   /* there were many of them in a row; fades with turns */
 	u8 streaming;	   /* turns whose replies look like pushes */
+	u8 crowded;	   /* a turn had several requests; fades with turns, see socket_pipelining.bpf.h */
 	u32 push_gap;	   /* between pushes, smoothed; in units of 1024 ns */
 	u32 generation;	   /* of the look-up maps when it was found */
 	u64 owner;	   /* cgroup id or thread group that `target` was found by */
@@ -75,10 +76,7 @@ struct socket_state {
 	u64 turn_arrival; /* of the last data that the server had to wait for */
 	u64 turn_read;	  /* when that was read */
 	u32 turn_bytes;
-	union {
-		u32 busy; /* TCP's clock of having something to send, see socket_first_byte.bpf.h */
-		u32 head; /* client: how the open call begins, of those that are sampled; 0: it is not */
-	};
+	u32 busy;	  /* TCP's clock of having something to send, see socket_first_byte.bpf.h */
 	u64 left_waiting; /* see socket_sweep.bpf.h */
 	/* Of an earlier turn, while the hook of the send that answers it is late. */
 	u32 late_turn;
@@ -120,8 +118,16 @@ struct socket_state {
 		u32 batch_next; /* message of it */
 		u32 read_bytes; /* stream server: by the last read */
 	};
-	u32 calls_open; /* of a socket that only calls */
-	u32 calls_run;	/* of these, begun since the last answer */
+	union {
+		struct {		/* datagram socket */
+			u32 calls_open; /* if it only calls */
+			u32 calls_run;	/* of these, begun since the last answer */
+		};
+		struct {		 /* stream: the open turn or call, if it is one that is examined */
+			u32 head;	 /* how it begins; 0: it is not examined */
+			u32 head_length; /* of the operation that it begins with */
+		};
+	};
 	/* Of the open turn, see socket_anatomy.bpf.h. */
 	u64 socket; /* its address, as a number: no pointer to it may be passed to where it is answered */
 	u64 reader; /* key of the thread that read last; 0: not known */

@@ -16,6 +16,7 @@
  */
 #pragma once
 
+#include "socket_beginnings.bpf.h"
 #include "socket_buffers.bpf.h"
 #include "socket_state.bpf.h"
 
@@ -50,22 +51,6 @@ static __always_inline void note_push(struct socket_state *st, u64 pause)
 		st->pushes++;
 	if (st->pushes == PUSHES_OF_STREAM)
 		st->may_stream = PUSHES_REMEMBERED;
-}
-
-/* The methods of HTTP, by their first four bytes: each has a reply (RFC 9110, 9.1). */
-static __always_inline bool is_http_method(u32 head)
-{
-	switch (head) {
-	case 0x20544547: /* "GET " */
-	case 0x44414548: /* HEAD */
-	case 0x54534f50: /* POST */
-	case 0x20545550: /* "PUT " */
-	case 0x454c4544: /* DELETE */
-	case 0x4954504f: /* OPTIONS */
-	case 0x43544150: /* PATCH */
-		return true;
-	}
-	return false;
 }
 
 /* A turn begins on what may be a stream: it is none if that is a request of HTTP. */

@@ -166,6 +166,7 @@ static __always_inline void server_received(struct socket_state *st, struct sock
 			end_run_of_records(st);
 		}
 		continue_handshake_turn(st);
+		compare_read(st, shard, bytes, arrival);
 	} else if (can_answer(sk)) {
 		if (is_held(st))
 			observe_held_turn(st, shard, st->first_reply);

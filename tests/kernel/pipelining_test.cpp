@@ -28,6 +28,8 @@ struct Habit {
   std::string name;
   std::vector<Turn> turns;  ///< of each connection
   bool told;
+  bool apart = false;  ///< each piece is sent when the one before has been read
+  int connections = kConnections;
 };
 
 std::string together(const Turn& turn) {
@@ -53,11 +55,14 @@ void check(const Habit& habit) {
   Child server(where.directory(), [&habit](Line& parent) {
     const UniqueFd listener = listen_tcp();
     parent.tell(port_of(listener));
-    for (int i = 0; i < kConnections; ++i) {
+    for (int i = 0; i < habit.connections; ++i) {
       const UniqueFd connection = accept_from(listener);
       for (const Turn& turn : habit.turns) {
         for (const std::string& piece : turn) {
           receive_once(connection, piece.size());
+          if (habit.apart) {
+            parent.tell();
+          }
         }
         send_once(connection, kReply);
       }
@@ -66,11 +71,15 @@ void check(const Habit& habit) {
     (void)parent.hear();
   });
   const auto port = static_cast<std::uint16_t>(server.hear());
-  for (int i = 0; i < kConnections; ++i) {
+  for (int i = 0; i < habit.connections; ++i) {
     const UniqueFd client = connect_tcp(port);
     for (const Turn& turn : habit.turns) {
-      const std::string data = together(turn);
-      send_bytes(client, data);
+      for (const std::string& data : habit.apart ? turn : Turn{together(turn)}) {
+        send_bytes(client, data);
+        if (habit.apart) {
+          (void)server.hear();
+        }
+      }
       receive_once(client, kReply);
     }
   }
@@ -112,6 +121,37 @@ std::vector<Habit> in_the_clear() {
   };
 }
 
+/// With its length in four bytes in front, as many protocols have it.
+std::string number(char value) {
+  return std::string(3, '\0') + value;
+}
+
+/// Requests that are read one by one and answered later, and single ones that look a little like that.
+std::vector<Habit> read_by_themselves() {
+  const std::string body(13, 'b');
+  const std::string head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 40\r\n\r\n";
+  const std::string chunk = "3e8\r\n" + std::string(1000, 'x') + "\r\n";
+  const auto numbered = [](char id) { return number(id) + std::string(20, 'q'); };
+  std::vector<Turn> now_and_then(2400, Turn{kGet});
+  for (std::size_t i = 11; i < now_and_then.size(); i += 12) {
+    now_and_then[i] = {kGet, kGet};
+  }
+  const std::vector<Turn> once(now_and_then.begin(), now_and_then.begin() + 23);
+  return {
+      {"a length and a body each", {{number(13), body, number(13), body}}, true},
+      {"a length, and a body that begins like it", {{number(13), number(13) + "123456789"}}, false},
+      {"fields of one request", {{number(40), "x", number(5), number(6), std::string(27, 'y')}}, false},
+      {"numbered ones", {{numbered(1), numbered(2), numbered(3)}}, true, true},
+      {"two at a time", {{numbered(1), numbered(2)}, {numbered(3), numbered(4)}}, true, true},
+      {"texts", {{R"({"id":1,"do":"a"})", R"({"id":22,"do":"bb"})"}}, true, true},
+      {"different methods", {{kGet, head}}, true, true},
+      {"two at a time now and then, on one connection", now_and_then, true, true, 1},
+      {"two at a time once", once, false, true},
+      {"head and body", {{head, std::string(40, 'b')}, {numbered(1), std::string(24, 'b')}}, false, true},
+      {"chunks of an upload", {{head}, {chunk, chunk, chunk, "0\r\n\r\n"}}, false, true},
+  };
+}
+
 std::string data(std::size_t size) {
   return record(23, std::string(size, 'x'));
 }
@@ -144,6 +184,7 @@ std::vector<Habit> under_tls() {
        {{data(300) + data(20) + data(117) + data(19) + data(20) + data(117) + data(19) + data(22)}},
        false},
   };
+  habits.push_back({"each read as it comes, before the first is answered", {Turn(5, data(120))}, false, true});
   for (Habit& habit : habits) {
     habit.turns.insert(habit.turns.begin(), {{kHello}, {flight}});
   }
@@ -154,6 +195,12 @@ std::vector<Habit> under_tls() {
 
 TEST_CASE("several requests in one read are told, on a connection's first one, too; what is one request is not") {
   for (const Habit& habit : in_the_clear()) {
+    check(habit);
+  }
+}
+
+TEST_CASE("several requests that are read one by one before the first is answered are told, parts of one are not") {
+  for (const Habit& habit : read_by_themselves()) {
     check(habit);
   }
 }

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Does what a call has read or sent begin like what came before it, so that it is another request?
+ *
+ * Requests of one protocol begin alike ("GET ", "*3\r\n", a binary header, a tag that is counted up). So if
+ * one read has several, its first four bytes occur again, with any digits. Requests of mail do not begin
+ * alike (MAIL, RCPT, DATA), but all of their lines begin with a word of four capitals. Where each request is
+ * read by itself, the beginnings of the reads are compared.
+ */
+#pragma once
+
+#include "socket_buffers.bpf.h"
+#include "socket_records.bpf.h"
+#include "socket_state.bpf.h"
+
+static __always_inline u32 word_at(const struct sample *sample, u32 offset)
+{
+	const u8 *b = &sample->bytes[offset];
+
+	return b[0] | (u32)b[1] << 8 | (u32)b[2] << 16 | (u32)b[3] << 24;
+}
+
+/* Several TLS records are one request, or one flight of a handshake, more often than not. */
+static __always_inline bool is_tls_record(u32 head)
+{
+	u8 type = head;
+
+	return type >= TLS_CHANGE_CIPHER_SPEC && type <= TLS_APPLICATION_DATA && (u8)(head >> 8) == 3;
+}
+
+/* Without branches, each of which the verifier would follow in every step. */
+static __always_inline u8 any_digit(u8 byte)
+{
+	u32 value = (u8)(byte - '0');
+	u32 is_digit = 0 - ((value - 10) >> 31);
+
+	return byte - (value & is_digit);
+}
+
+#define EACH_BYTE 0x01010101U
+
+static __always_inline bool are_capitals(u32 word)
+{
+	u32 below = ~(word + (0x80 - 'A') * EACH_BYTE), above = word + (0x7f - 'Z') * EACH_BYTE;
+
+	return !((word | below | above) & 0x80 * EACH_BYTE);
+}
+
+#define ENDS_OF_WORD (1ULL << ' ' | 1ULL << '\r' | 1ULL << '\n')
+
+/* Four capitals and the end of a word, as the last five bytes. */
+static __always_inline bool is_command(u64 last)
+{
+	u8 end = last;
+
+	return end <= ' ' && ENDS_OF_WORD >> end & 1 && are_capitals(last >> 8);
+}
+
+/* A line at the end that is too short for a command: the end of a mail. */
+static __always_inline bool ends_with_short_line(u64 last)
+{
+	return (u8)(last >> 8) == '\n' || (u8)(last >> 16) == '\n' || (u8)(last >> 24) == '\n' ||
+	       (u8)(last >> 32) == '\n';
+}
+
+/* Bytes of a beginning, and of it and the end of a word. */
+#define BEGINNING_BYTES 4
+#define COMMAND_BYTES 5
+
+static long scan_beginning(u32 index, struct sample_scan *scan)
+{
+	struct beginnings *known = &scan->sample->beginnings;
+	u64 at = index, last;
+	u8 byte;
+
+	barrier_var(at);
+	if (at >= SAMPLE_BYTES || at >= scan->sample->length)
+		return 1;
+	byte = scan->sample->bytes[at];
+	last = known->last << 8 | ((byte & known->digits) | (any_digit(byte) & ~known->digits));
+	known->last = last;
+	if (at == BEGINNING_BYTES - 1)
+		known->head = last;
+	else if (at >= 2 * BEGINNING_BYTES - 1 && (u32)last == known->head)
+		known->found = true;
+	if (at == COMMAND_BYTES - 1)
+		known->commands = is_command(last);
+	else if (known->commands && (u8)(last >> 8 * COMMAND_BYTES) == '\n')
+		known->commands = is_command(last) ? known->commands + 1 : 0;
+	return known->found ? 1 : 0;
+}
+
+DEFINE_LOOP(scan_beginnings, scan_beginning, struct sample_scan, find_sample)
+
+/* The shortest two requests that are looked for. */
+#define SEVERAL_LEAST 12
+
+/*
+ * Whether what the running call has in its first buffer begins again in it. A global function: the verifier
+ * works through its loop once a program, and not on every path that comes here.
+ */
+__noinline u32 begins_again(u64 bytes)
+{
+	const void *buffer = first_buffer(&bytes);
+	struct sample *sample = take_sample(buffer, bytes);
+	struct beginnings *known;
+	u32 head;
+
+	if (!sample || sample->length < SEVERAL_LEAST)
+		return false;
+	head = word_at(sample, 0);
+	if (is_tls_record(head) || head == (head & 0xff) * 0x01010101)
+		return false;
+	known = &sample->beginnings;
+	known->digits = any_digit(head) == '0' ? 0xff : 0;
+	scan_beginnings(0, SAMPLE_BYTES);
+	return known->found || (known->commands > 1 && !ends_with_short_line(known->last));
+}
+
+/* A chunk's size (RFC 9112, 7.1): the pieces of one upload begin alike. */
+static __always_inline bool may_be_hexadecimal(u32 head)
+{
+	u32 others = 0;
+
+	for (u32 i = 0; i < BEGINNING_BYTES; i++) {
+		u8 byte = head >> 8 * i;
+		u8 letter = (byte | 0x20) - 'a';
+
+		others += (u8)(byte - '0') > 9 && letter > 5 && byte != '\r' && byte != '\n';
+	}
+	return !others;
+}
+
+static __always_inline bool is_text(u32 head)
+{
+	u32 others = 0;
+
+	for (u32 i = 0; i < BEGINNING_BYTES; i++) {
+		u8 byte = head >> 8 * i;
+
+		others += (byte < ' ' && byte != '\r' && byte != '\n' && byte != '\t') || byte > '~';
+	}
+	return !others;
+}
+
+/* With any digits, unless the first byte is one. */
+static __always_inline u32 beginning_of(u32 head)
+{
+	u32 any = 0;
+
+	if (any_digit(head) == '0')
+		return head;
+	for (u32 i = 0; i < BEGINNING_BYTES; i++)
+		any |= (u32)any_digit(head >> 8 * i) << 8 * i;
+	return any;
+}
+
+/* At most one of the four bytes differs: a number that is counted up. */
+static __always_inline bool differ_by_a_byte(u32 one, u32 other)
+{
+	u32 differ = one ^ other;
+
+	return !(differ & ~0xffU) || !(differ & ~0xff00U) || !(differ & ~0xff0000U) ||
+	       !(differ & ~0xff000000U);
+}
+
+/* Requests that share a connection are short; fields of a header are shorter than a request of its own. */
+#define SHARING_REQUEST_MOST 1100
+#define SHARING_REQUEST_LEAST 12
+
+/* How the buffer of the running call begins; 0 where that tells nothing. */
+static __always_inline u32 head_of_call(u32 bytes)
+{
+	const void *buffer = bytes >= BEGINNING_BYTES ? first_buffer(NULL) : NULL;
+	u32 head = 0;
+
+	if (!buffer || bpf_probe_read_user(&head, sizeof(head), buffer))
+		return 0;
+	return is_tls_record(head) || head == (head & 0xff) * EACH_BYTE ? 0 : head;
+}
+
+/* A turn or a call that is examined begins with the running call. */
+static __always_inline void note_head(struct socket_state *st, u32 bytes)
+{
+	u32 head = bytes <= SHARING_REQUEST_MOST ? head_of_call(bytes) : 0;
+
+	st->head = may_be_hexadecimal(head) ? 0 : head;
+	st->head_length = bytes;
+}
+
+/* The methods of HTTP, by their first four bytes: each has a reply (RFC 9110, 9.1). */
+static __always_inline bool is_http_method(u32 head)
+{
+	switch (head) {
+	case 0x20544547: /* "GET " */
+	case 0x44414548: /* HEAD */
+	case 0x54534f50: /* POST */
+	case 0x20545550: /* "PUT " */
+	case 0x454c4544: /* DELETE */
+	case 0x4954504f: /* OPTIONS */
+	case 0x43544150: /* PATCH */
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Does another request begin with the running call, within a turn or a call that is examined? Texts begin
+ * alike but for digits, or each with a method of HTTP. Others do if they are as long, too: parts of one
+ * request hardly are. If they came by themselves a number in their beginnings may differ. A global function:
+ * verified once a program.
+ */
+__noinline u32 begins_alike(u32 before, u32 length, u32 bytes, u32 alone)
+{
+	u32 head = bytes <= SHARING_REQUEST_MOST ? head_of_call(bytes) : 0;
+
+	if (!head || !before)
+		return false;
+	if (is_http_method(head) && is_http_method(before))
+		return true;
+	if (is_text(head) && beginning_of(head) == beginning_of(before))
+		return true;
+	if (bytes != length)
+		return false;
+	return head == before || (alone && bytes >= SHARING_REQUEST_LEAST && differ_by_a_byte(head, before));
+}
