@@ -207,8 +207,7 @@ TEST_CASE("a request whose arrival was missed has no pause in its duration, nor 
   }
 }
 
-TEST_CASE(
-    "a receive that was missed costs its request, a send that was missed makes two one, and the next ones count") {
+TEST_CASE("a receive or a send that was missed costs no request, and the next ones count") {
   for (const bool receive : {true, false}) {
     CAPTURE(receive);
     const Watched where;
@@ -231,8 +230,8 @@ TEST_CASE(
       (void)server.hear();
     }
     (void)server.hear();
-    // Positions in the stream tell that the turn of the missed send was answered.
-    CHECK(where.value("tacho_requests_total") == (receive ? kRequests - 1 : kRequests));
+    // Positions in the stream tell that something was read, and that the turn of the missed send was answered.
+    CHECK(where.value("tacho_requests_total") == kRequests);
     CHECK(where.value("tacho_requests_in_flight") == 0);
     CHECK(where.value("tacho_requests_unanswered_total") == 0);
     close_connection(server);
