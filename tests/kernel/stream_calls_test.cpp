@@ -117,6 +117,38 @@ TEST_CASE("a client that sends while an answer waits unread has its calls told t
       wait_until_told);
 }
 
+TEST_CASE("a client that always has two calls open, one more for each answer, has one too few and is not told") {
+  const std::string call(100, 'x');
+  const Watched where;
+  const UniqueFd listener = listen_tcp();
+  Child client(where.directory(), [&, port = port_of(listener)](Line& parent) {
+    const UniqueFd socket = connect_tcp(port);
+    send_text(socket, call);
+    for (int i = 1; i < kRounds; ++i) {
+      send_text(socket, call);
+      receive_once(socket, 50);
+    }
+    receive_once(socket, 50);
+    parent.tell();
+    (void)parent.hear();
+  });
+  const UniqueFd server = accept_from(listener);
+  for (int i = 0; i < kRounds; ++i) {
+    // It answers the first when the second is there.
+    std::array<char, 200> both{};
+    const std::size_t open = i + 1 < kRounds ? 200 : 100;
+    must(::recv(server.get(), both.data(), open, MSG_PEEK | MSG_WAITALL) == static_cast<ssize_t>(open), "peek");
+    serve(server, 1, 100, 50);
+  }
+  (void)client.hear();
+  const double sends = where.sends();
+  REQUIRE(shared().wait_for([&] { return where.value("tacho_observed_rps") > 0 && where.sends() == sends; }));
+  CHECK(where.value("tacho_dependency_calls_total") == kRounds - 1);
+  CHECK(told(where) == 0);
+  client.tell();
+  client.finish();
+}
+
 TEST_CASE("a call that is sent in pieces is one, and its answer may come in pieces, too") {
   const std::string head = "POST /a HTTP/1.1\r\nContent-Length: 7\r\n\r\n";
   converse(
