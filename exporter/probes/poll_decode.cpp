@@ -79,7 +79,8 @@ constexpr std::array kEntries{
     PollEntry{Family{"tacho_threads",
                      Type::gauge,
                      "",
-                     "Threads that have called epoll_wait, poll or select and are alive.",
+                     "Threads that have called epoll_wait, poll or select and are alive; where the scheduler observes "
+                     "polls, those that have slept in one.",
                      "",
                      {}}
                   .on_first_event(),
