@@ -17,7 +17,8 @@
 
 /*
  * Set before loading: the flag of thread_info that a change of the running thread sets and the return to user
- * mode clears, as a mask. 0: there is none; then each sleep is a wait of its own.
+ * mode clears, as a mask. 0: there is none; then each sleep is a wait of its own. It is the FPU's: an
+ * interrupt that uses the FPU within the kernel (kernel_fpu_begin) sets it, too, and joins two waits.
  */
 const volatile __u64 unreturned_flag = 0;
 
