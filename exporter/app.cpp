@@ -7,6 +7,7 @@
 #include <future>
 #include <utility>
 
+#include "base/beside.h"
 #include "base/descriptors.h"
 #include "config/keys.h"
 #include "kernel/bpf_log.h"
@@ -138,7 +139,7 @@ Result<void> App::load_probes(bool attach, std::vector<std::unique_ptr<probes::P
       const bool waits = in_order && entry.threads == probes::Entry::Threads::read;
       if (entry.settings(config_).enabled && waits == later) {
         loading.emplace_back(&entry,
-                             std::async(std::launch::async, entry.load, std::cref(config_), std::cref(environment)));
+                             begin_beside([this, &entry, &environment] { return entry.load(config_, environment); }));
       }
     }
     for (auto& [entry, probe] : loading) {

@@ -9,6 +9,7 @@
 #include <future>
 #include <iterator>
 
+#include "base/beside.h"
 #include "kernel/bpf_log.h"
 #include "kernel/kernel_types.h"
 #include "kernel/program_kinds.h"
@@ -204,7 +205,7 @@ Result<void> BpfObject::load_parts(std::span<const Part> parts, const LoadOption
   };
   std::vector<std::future<Result<void>>> loading;
   for (const Part& part : others) {
-    loading.push_back(std::async(std::launch::async, [&, part] {
+    loading.push_back(begin_beside([&, part] {
       return part.object->load_programs(*part.plan, {options, with_its_maps, {}, first.preemptible_});
     }));
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -47,8 +48,12 @@ Result<void> update_outer_map(int outer, std::span<const std::pair<std::uint32_t
   };
   {
     std::vector<std::jthread> others;
-    for (std::size_t i = 1; i < std::min(kThreads, entries.size()); ++i) {
-      others.emplace_back(work);
+    try {
+      for (std::size_t i = 1; i < std::min(kThreads, entries.size()); ++i) {
+        others.emplace_back(work);
+      }
+    } catch (const std::system_error&) {
+      // With fewer it takes longer.
     }
     work();
   }

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <future>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "base/beside.h"
 #include "kernel/iterator.h"
 #include "kernel/kernel_types.h"
 #include "metrics/buckets.h"
@@ -83,7 +83,7 @@ class SocketProbe final : public Probe {
       std::ignore = list_ports();  // adopt() tells what fails
     }
     dependencies_.forget_removed();
-    auto calls = std::async(std::launch::async, [this] { return dependencies_.flush(); });
+    auto calls = begin_beside([this] { return dependencies_.flush(); });
     auto done = blocks_.flush();
     auto others = calls.get();
     return done ? others : done;

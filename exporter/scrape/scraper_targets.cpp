@@ -2,6 +2,7 @@
 
 #include <future>
 
+#include "base/beside.h"
 #include "scrape/kernel_clock.h"
 #include "scrape/scraper.h"
 #include "scrape/view.h"
@@ -68,7 +69,7 @@ Result<void> Scraper::targets_changed() {
   std::vector<std::future<Result<void>>> waiting;
   waiting.reserve(state_.probes.size());
   for (const auto& probe : state_.probes) {
-    waiting.push_back(std::async(std::launch::async, [&probe] { return probe->flush(); }));
+    waiting.push_back(begin_beside([&probe] { return probe->flush(); }));
   }
   Result<void> result;
   for (auto& future : waiting) {
