@@ -121,9 +121,13 @@ static __always_inline void end_unseen_call(struct socket_state *st, struct sock
 		observe_atomic(&dependency->duration, elapsed(st->last_send, back));
 }
 
-/* A client's connection ends: nothing more is sent that would show it. */
+/*
+ * A client closes its connection: nothing more is sent that would show it. What a process has read that has
+ * left the target does not count.
+ */
 static __always_inline void end_last_call(struct socket_state *st, struct sock *sk)
 {
-	if (st->role == TACHO_ROLE_CLIENT)
+	if (st->role == TACHO_ROLE_CLIENT && !was_empty_since(&st->target, st->generation) &&
+	    st->owner == (st->owned_by_process ? current_tgid() : current_cgroup()))
 		end_unseen_call(st, sk, tcp_sock_of(sk), 0);
 }
