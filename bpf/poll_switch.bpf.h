@@ -18,7 +18,7 @@
 /*
  * Set before loading: the flag of thread_info that a change of the running thread sets and the return to user
  * mode clears, as a mask. 0: there is none; then each sleep is a wait of its own. It is the FPU's: an
- * interrupt that uses the FPU within the kernel (kernel_fpu_begin) sets it, too, and joins two waits.
+ * interrupt that uses the FPU within the kernel (kernel_fpu_begin) may set it, too, and join two waits.
  */
 const volatile __u64 unreturned_flag = 0;
 
@@ -101,6 +101,7 @@ static __always_inline void switch_out(struct task_struct *task, bool preempted,
 {
 	bool sleeps = !preempted && state_bits(task) & (TASK_INTERRUPTIBLE | TASK_WAKING);
 	struct poll_state *st;
+	bool polls;
 	u64 cgroup;
 
 	if (FIELD(task, flags) & PF_CALLS_NOTHING)
@@ -108,12 +109,13 @@ static __always_inline void switch_out(struct task_struct *task, bool preempted,
 	cgroup = cgroup_of_thread(task);
 	if (surely_unwatched(rules, cgroup, FIELD(task, tgid)))
 		return;
-	sleeps = sleeps && is_poll_call(FIELD(current_registers(), SYSCALL_NUMBER));
+	polls = is_poll_call(FIELD(current_registers(), SYSCALL_NUMBER));
+	sleeps = sleeps && polls;
 	st = surely_stateless(task) ? NULL : state_of(task);
 	if (st && is_outdated(st, rules)) {
 		forget_thread(st);
 	} else if (st && st->started) {
-		settle_wait(st, has_not_returned(task), sleeps);
+		settle_wait(st, polls && has_not_returned(task), sleeps);
 		if (st->started)
 			return;
 	}
