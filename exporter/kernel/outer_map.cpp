@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <system_error>
-#include <thread>
+#include <future>
 #include <vector>
 
+#include "base/beside.h"
 #include "kernel/features.h"
 
 namespace tacho::kernel {
@@ -47,13 +47,10 @@ Result<void> update_outer_map(int outer, std::span<const std::pair<std::uint32_t
     }
   };
   {
-    std::vector<std::jthread> others;
-    try {
-      for (std::size_t i = 1; i < std::min(kThreads, entries.size()); ++i) {
-        others.emplace_back(work);
-      }
-    } catch (const std::system_error&) {
-      // With fewer it takes longer.
+    // What is not begun, as no thread could be started, has been done by the time that it would be.
+    std::vector<std::future<void>> others;
+    for (std::size_t i = 1; i < std::min(kThreads, entries.size()); ++i) {
+      others.push_back(begin_beside(work));
     }
     work();
   }
