@@ -68,7 +68,7 @@ static __always_inline void request_received(struct datagram_ring *ring, struct 
 	if (slot)
 		slot->read = wait >= READ_FORGOTTEN - 1 ? READ_FORGOTTEN - 1 : wait + 1;
 	else
-		__sync_fetch_and_add(&ring->buried[0], count);
+		bury(ring, count, arrival, now);
 }
 
 static __always_inline void datagram_received(struct sock *sk, struct socket_state *st,
@@ -195,10 +195,11 @@ static __always_inline void reply_sent(struct socket_state *st, struct socket_sh
 	late = answered->late;
 	missing = count - answered->count;
 	if (missing) {
+		bool is_buried = !slotless && ring->buried[0] + ring->buried[1];
 		u64 oldest = slotless ? last_receive : oldest_arrival(ring, now);
 
-		arrivals += oldest * missing;
-		reads += oldest * missing;
+		arrivals += (is_buried ? ring->buried_came : oldest) * missing;
+		reads += (is_buried ? ring->buried_read : oldest) * missing;
 		late += missing - unbury(ring, missing);
 	}
 	live = take_from(&ring->open, count - smaller(late, count));

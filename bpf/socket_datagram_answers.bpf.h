@@ -60,7 +60,7 @@ static long close_slot(u32 index, struct closing *closing)
 		return 0;
 	}
 	answered->arrivals += slot->arrival * take;
-	answered->reads += (slot->arrival + ((u64)(read & ~READ_FORGOTTEN) << READ_SHIFT)) * take;
+	answered->reads += read_at(slot) * take;
 	answered->source = slot->source;
 	if (read & READ_FORGOTTEN)
 		answered->late += take;

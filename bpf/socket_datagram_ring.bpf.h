@@ -46,6 +46,8 @@ struct datagram_ring {
 	u32 open;	   /* datagrams that are read, and neither answered nor forgotten */
 	u32 anonymous;	   /* of these, those whose sender is not known */
 	u32 buried[2];	   /* of these, those that have no slot; the second ones are older */
+	u64 buried_came;   /* the last one of them: its arrival, */
+	u64 buried_read;   /* and its reading */
 	u32 gone;	   /* forgotten ones whose sender is not known */
 	u64 gone_at;	   /* when they were forgotten */
 	u64 reader;	   /* thread that has read last */
@@ -121,6 +123,20 @@ static __always_inline bool dispel_doubt(struct socket_state *st)
 	return true;
 }
 
+/* With or without READ_FORGOTTEN. */
+static __always_inline u64 read_at(const struct datagram_slot *slot)
+{
+	return slot->arrival + ((u64)(slot->read & ~READ_FORGOTTEN) << READ_SHIFT);
+}
+
+/* They have no slot any more, or never had one. */
+static __always_inline void bury(struct datagram_ring *ring, u32 count, u64 came, u64 read)
+{
+	__sync_fetch_and_add(&ring->buried[0], count);
+	ring->buried_came = came;
+	ring->buried_read = read;
+}
+
 /* The next slot; what is overwritten before its reply is buried. @return its number */
 static __always_inline u32 fill_slot(struct datagram_ring *ring, u64 arrival, u64 source, u32 count, u32 skb)
 {
@@ -129,7 +145,7 @@ static __always_inline u32 fill_slot(struct datagram_ring *ring, u64 arrival, u6
 	u32 open = slot->open;
 
 	if (open && slot->read && !(slot->read & READ_FORGOTTEN))
-		__sync_fetch_and_add(&ring->buried[0], open);
+		bury(ring, open, slot->arrival, read_at(slot));
 	slot->open = 0;
 	slot->arrival = arrival;
 	slot->source = source;

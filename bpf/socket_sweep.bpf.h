@@ -33,7 +33,7 @@ static long forget_slot(u32 index, struct sweeping *sweeping)
 	struct datagram_slot *slot = &ring->slots[index % DATAGRAM_SLOTS];
 	u32 read = slot->read, open = slot->open;
 	/* What was read since we looked at the clock is not old. */
-	s64 age = sweeping->now - slot->arrival - ((u64)(read & ~READ_FORGOTTEN) << READ_SHIFT);
+	s64 age = sweeping->now - read_at(slot);
 
 	if (!read || read & READ_FORGOTTEN || !open || age <= (s64)DATAGRAM_PATIENCE_NS)
 		return 0;

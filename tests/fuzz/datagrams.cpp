@@ -152,11 +152,9 @@ void Datagrams::server_read(How kind, const Step& step, const Report& report, Ex
   peer.has_asked = true;
   // Which of several a reply answers is not known.
   const bool beside = std::ranges::any_of(peer.requests, &Request::forgotten);
-  // Nor where one of them is older than tacho: its place among the others was not seen.
-  const bool behind_older = std::ranges::any_of(peer.requests, &Request::unseen);
   peer.requests.push_back({.arrival = arrival_of(arrival, report),
                            .read = report.when,
-                           .unseen = arrival.unseen || beside || behind_older,
+                           .unseen = arrival.unseen || beside,
                            .forgotten = beside});
   server[kQueue] += arrival.unseen ? kernel_test::Span{.least = 0, .most = 1e3}
                                    : time_between(peer.requests.back().arrival, report.when);
