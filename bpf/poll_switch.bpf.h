@@ -47,6 +47,12 @@ static __always_inline void change_progress(struct poll_shard *shard, u64 waiter
 	mark_change(&shard->end);
 }
 
+static __always_inline void end_sleep(struct poll_state *st, struct poll_shard *shard, u64 at)
+{
+	st->ended = at;
+	change_progress(shard, -1, -at);
+}
+
 /* The thread runs again. */
 static __always_inline void pause_wait(struct poll_state *st)
 {
@@ -58,15 +64,15 @@ static __always_inline void pause_wait(struct poll_state *st)
 		return;
 	}
 	/* Clocks of two CPUs may differ a little. */
-	if (now < st->started)
-		now = st->started;
-	st->ended = now;
-	change_progress(shard, -1, -now);
+	if (now <= st->started)
+		now = st->started + 1;
+	end_sleep(st, shard, now);
 	end_own_time(&shard->own_ns, begun, begun);
 }
 
 /* What becomes of the last wait of a thread that stops running. */
-static __always_inline void settle_wait(struct poll_state *st, bool same_call, bool sleeps)
+static __always_inline void settle_wait(struct poll_state *st, struct task_struct *task, bool same_call,
+					bool sleeps)
 {
 	struct poll_shard *shard = get_shard(&st->target, process_shard());
 	u64 started = st->started;
@@ -78,9 +84,14 @@ static __always_inline void settle_wait(struct poll_state *st, bool same_call, b
 		return;
 	}
 	if (!ended) {
-		/* That it ran again was missed: it had not been found asleep yet. */
-		change_progress(shard, -1, -started);
+		/* That it ran again was missed. */
+		ended = switched_in_at(task, started, bpf_ktime_get_ns());
+		end_sleep(st, shard, ended);
+	}
+	if (ended == started) {
+		/* It had been found on its way to sleep. */
 		st->started = 0;
+		st->ended = 0;
 	} else if (!same_call) {
 		st->started = 0;
 		st->ended = 0;
@@ -115,7 +126,7 @@ static __always_inline void switch_out(struct task_struct *task, bool preempted,
 	if (st && is_outdated(st, rules)) {
 		forget_thread(st);
 	} else if (st && st->started) {
-		settle_wait(st, polls && has_not_returned(task), sleeps);
+		settle_wait(st, task, polls && has_not_returned(task), sleeps);
 		if (st->started)
 			return;
 	}

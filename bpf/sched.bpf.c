@@ -49,35 +49,6 @@ static __always_inline void fall_asleep(struct sched_state *st, struct task_stru
 	st->wait = wait_of(task, st->state, number, regs);
 }
 
-/* The thread leaves the CPU; the task is the current one. */
-static __always_inline void switch_out(struct sched_state *st, struct task_struct *task, bool preempted,
-				       u64 now)
-{
-	u32 shard = process_shard();
-	struct sched_shard *sums = get_shard(&st->target, shard);
-	long bits = state_bits(task);
-
-	if (!sums)
-		goto out;
-	mark_change(&sums->begin);
-	end_state(st, sums, shard, now);
-	if (preempted || !bits) {
-		st->state = TACHO_THREAD_RUNNABLE;
-	} else if (!(bits & TASK_DEAD)) {
-		st->state = state_off_cpu(task, bits);
-		fall_asleep(st, task, current_registers());
-	}
-	st->waits.stops++;
-	st->since = now;
-	begin_state(st, sums, shard);
-	mark_change(&sums->end);
-	end_own_time(&sums->own_ns, now, now);
-out:
-	/* Giving memory back is no work for the scheduler, where it goes with the task. */
-	if ((bits & TASK_DEAD) && !STATE_GOES_WITH_TASK)
-		drop_state(task);
-}
-
 static __always_inline void switch_in(struct sched_state *st, struct task_struct *task, u64 now)
 {
 	u32 shard = process_shard();
@@ -101,6 +72,42 @@ static __always_inline void switch_in(struct sched_state *st, struct task_struct
 		note_affinity(&sums->affinity[(now >> TACHO_AFFINITY_SHIFT) & 1], task, now);
 	}
 	end_own_time(&sums->own_ns, since, begun);
+}
+
+static __noinline void switched_in_unseen(struct sched_state *st, struct task_struct *task, u64 now)
+{
+	switch_in(st, task, switched_in_at(task, st->since, now));
+}
+
+/* The thread leaves the CPU; the task is the current one. */
+static __always_inline void switch_out(struct sched_state *st, struct task_struct *task, bool preempted,
+				       u64 now)
+{
+	u32 shard = process_shard();
+	struct sched_shard *sums = get_shard(&st->target, shard);
+	long bits = state_bits(task);
+
+	if (!sums)
+		goto out;
+	if (st->state != TACHO_THREAD_RUNNING && st->state != NO_STATE)
+		switched_in_unseen(st, task, now);
+	mark_change(&sums->begin);
+	end_state(st, sums, shard, now);
+	if (preempted || !bits) {
+		st->state = TACHO_THREAD_RUNNABLE;
+	} else if (!(bits & TASK_DEAD)) {
+		st->state = state_off_cpu(task, bits);
+		fall_asleep(st, task, current_registers());
+	}
+	st->waits.stops++;
+	st->since = now;
+	begin_state(st, sums, shard);
+	mark_change(&sums->end);
+	end_own_time(&sums->own_ns, now, now);
+out:
+	/* Giving memory back is no work for the scheduler, where it goes with the task. */
+	if ((bits & TASK_DEAD) && !STATE_GOES_WITH_TASK)
+		drop_state(task);
 }
 
 static __always_inline void on_switch(bool preempted, struct task_struct *prev, struct task_struct *next)

@@ -145,6 +145,11 @@ struct thread_info {
 	unsigned long flags;
 };
 
+struct sched_entity {
+	u64 sum_exec_runtime;
+	u64 prev_sum_exec_runtime;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	void *stack;
@@ -155,6 +160,7 @@ struct task_struct {
 	int exit_state;
 	int on_cpu;
 	unsigned in_iowait : 1;
+	struct sched_entity se;
 	int nr_cpus_allowed;
 	struct cpumask cpus_mask;
 	struct mm_struct *mm;

@@ -94,3 +94,16 @@ static __always_inline u64 cgroup_of_thread(struct task_struct *task)
 	return cgroup_v1 ? memory_cgroup_of(task) : task->cgroups->dfl_cgrp->kn->id;
 }
 #endif
+
+/*
+ * When a thread that is being switched out was switched in, by the fair scheduler's account of its time
+ * (set_next_entity). For switches that no event has told of: a kernel may conceal those away from threads of
+ * its own choice, and then the thread that follows seems not to run.
+ * @param since its last change that is known; a thread of another class seems to run since then
+ */
+static __always_inline u64 switched_in_at(struct task_struct *task, u64 since, u64 now)
+{
+	u64 ran = FIELD(task, se.sum_exec_runtime) - FIELD(task, se.prev_sum_exec_runtime);
+
+	return now > since && now - since > ran ? now - ran : since;
+}

@@ -205,10 +205,7 @@ TEST_CASE("calls that follow each other without a pause are waits of their own")
   await_rest(place.tacho, child);
   const auto calls = static_cast<double>(kCalls * poll_calls().size());
   CHECK(static_cast<double>(seen->sleeps) >= calls * 0.9);
-  // One in some hundreds is missing on a virtual machine that loses changes of the running thread (ARCHITECTURE.md,
-  // Anatomy), or joined with the next: the flag is the FPU's, which an interrupt may set within the next call.
-  CHECK(place.completed() <= static_cast<double>(seen->sleeps));
-  CHECK(place.completed() >= static_cast<double>(seen->sleeps) * 0.99);
+  CHECK(place.completed() == static_cast<double>(seen->sleeps));
   CHECK(place.seconds() >= calls * kTimeoutMs * 1e-3 * 0.5);
   CHECK(place.seconds() <= seen->most);
   CHECK(place.value("tacho_threads") == 1);
