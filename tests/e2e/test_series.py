@@ -16,8 +16,9 @@ from support.waiting import wait_until
 # Of a target that nobody else calls for and that calls nobody: a dependency has series of its own.
 MOST = {"text": 120, "native": 60}
 # Its requests and replies come in pieces, its threads wait for the disk: each of that is a family more. In how many
-# system calls they sleep depends on the disk: each is a series beside these.
+# system calls they sleep depends on the disk: each is a series beside these, up to seven.
 MOST_OF_POSTGRESQL = {"text": 114, "native": 61}
+MOST_CALLS = 7
 
 CORE = {
     "tacho_requests_total", "tacho_request_duration_seconds_count", "tacho_request_queue_seconds_count", "tacho_requests_in_flight",
@@ -76,7 +77,7 @@ def test_a_target_keeps_to_the_budget(scene, name):
     most = MOST
     if name == "postgresql":
         calls = sum(sample == "tacho_offcpu_seconds_total" for sample, _ in of_target(after, name))
-        most = {form: bound + calls for form, bound in MOST_OF_POSTGRESQL.items()}
+        most = {form: bound + min(calls, MOST_CALLS) for form, bound in MOST_OF_POSTGRESQL.items()}
     assert text <= most["text"] and native <= most["native"], collections.Counter(sample for sample, _ in of_target(after, name))
     openmetrics = Samples.parse(tacho.text(OPENMETRICS), openmetrics=True)
     assert of_target(openmetrics, name).keys() == of_target(Samples.parse(tacho.text(TEXT)), name).keys()
