@@ -1,5 +1,6 @@
 """What is booted: a row of the table each, with what the row must show."""
 
+import shlex
 from dataclasses import dataclass
 
 from matrix.kernels import KERNELS, Kernel
@@ -21,6 +22,7 @@ class Row:
     kernel_tests: bool = True
     long: bool = False  # only with --long
     systemd: bool = False  # Debian's own boots, with the package installed
+    tests: str = ""  # a filter of Catch's: only these of the kernel tests
 
     @property
     def name(self) -> str:
@@ -55,7 +57,8 @@ class Row:
     @property
     def selection(self) -> str:
         """Options of Catch's: all but what the row's kernel and method cannot do, as README says."""
-        return "'~*HTTP/2*'" if self.state == "hash" else ""
+        wanted = f"--filenames-as-tags {shlex.quote(self.tests)}" if self.tests else ""
+        return f"{wanted} '~*HTTP/2*'".lstrip() if self.state == "hash" else wanted
 
     def job(self) -> str:
         if self.systemd:
