@@ -152,10 +152,26 @@ static __always_inline bool is_connected_to(const struct unix_sock *self, const 
 	       (const struct unix_sock *)BPF_CORE_READ(other, peer) != self;
 }
 
+/* Places of sockets without a name, and of accepted ones: UNIX_HASH_MOD is the last. */
+#define UNIX_PLACES 256
+
+/*
+ * Has it taken its name by itself (bind)? Then it stands in a table of the kernel by it, of abstract names or
+ * of files. An accepted end has the listening socket's name and stands among those that have none. Before
+ * Linux 6.0 this is not known.
+ */
+static __always_inline bool has_taken_name(const struct unix_sock *self)
+{
+	if (!bpf_core_type_exists(struct unix_table))
+		return false;
+	return BPF_CORE_READ(self, sk.__sk_common.skc_hash) >= UNIX_PLACES ||
+	       BPF_CORE_READ(self, sk.__sk_common.skc_bind_node.pprev);
+}
+
 /*
  * The accepted end of a unix connection has the listening socket's name, and shares it; the other end has
  * none, or one of its own. Once nobody listens any more, one that is left of two named ends counts as the
- * server's.
+ * server's, where nothing else tells.
  */
 static __always_inline u8 unix_role(struct sock *sk, u32 direction)
 {
@@ -178,7 +194,7 @@ static __always_inline u8 unix_role(struct sock *sk, u32 direction)
 		return TACHO_ROLE_LISTENER;
 	if (!named)
 		return other_named ? TACHO_ROLE_CLIENT : TACHO_ROLE_OTHER;
-	if (other_named && name_users(self) == 1 && name_users(other) > 1)
+	if (other_named && name_users(self) == 1 && (name_users(other) > 1 || has_taken_name(self)))
 		return TACHO_ROLE_CLIENT;
 	return TACHO_ROLE_SERVER;
 }
