@@ -245,11 +245,11 @@ static __always_inline struct http2_state *http2_state_of(struct socket_state *s
 	if (st->http2 == HTTP2_ON)
 		return bpf_sk_storage_get(&http2_states, sk, NULL, 0);
 	if (st->http2 < HTTP2_AUTO)
-		begins = http2_begins(bytes, direction);
+		begins = http2_beginning(st, bytes, direction);
 	else if (direction != TACHO_RECEIVE)
 		return NULL;
 	else
-		begins = http2_preface_end(bytes, st->turns);
+		begins = http2_preface_end(st, bytes);
 	if (begins) {
 		h2 = bpf_sk_storage_get(&http2_states, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 		if (h2) {
@@ -262,19 +262,17 @@ static __always_inline struct http2_state *http2_state_of(struct socket_state *s
 		}
 		count_loss(TACHO_LOST_SOCKET_STATE);
 	}
-	/* Who reads byte by byte has not come to the preface yet. */
-	if (bytes >= HTTP2_PREFACE_LEAST || st->http2 < HTTP2_AUTO)
+	/* Who reads byte by byte has not come to the preface yet, or to its end. */
+	if (bytes >= HTTP2_PREFACE_LEAST)
 		st->http2++;
 	if (st->http2 == HTTP2_ON || st->http2 == HTTP2_AUTO + HTTP2_TRIES)
 		st->http2 = HTTP2_OFF;
 	return NULL;
 }
 
-/* Puts the cursor at the beginning of the operation; false if no frame begins there. */
-static __always_inline bool http2_fall_in(struct http2_cursor *cursor, u32 bytes, u32 direction)
+/* Puts the cursor where the operation's first frame begins (http2_beginning()); false if none does. */
+static __always_inline bool http2_fall_in(struct http2_cursor *cursor, u32 begins)
 {
-	u32 begins = http2_begins(bytes, direction);
-
 	if (!begins)
 		return false;
 	cursor->skip = begins - 1;
@@ -309,7 +307,7 @@ __noinline int http2_follow(struct http2_state *h2, struct socket_state *st, str
 	if (direction == TACHO_RECEIVE)
 		http2_received(st, &walk);
 	cursor = &h2->cursor[direction];
-	if (!cursor->in_step && !http2_fall_in(cursor, walk.bytes, direction))
+	if (!cursor->in_step && !http2_fall_in(cursor, http2_beginning(st, walk.bytes, direction)))
 		return 0;
 	http2_buffers(&walk);
 	bpf_loop(HTTP2_STEPS, http2_step, &walk, 0);

@@ -101,6 +101,8 @@ struct socket_state {
 	u64 number;	/* tells its peers and its ring from those of other sockets */
 	union {
 		u64 source;  /* without a ring: who sent what came last */
+	u8 preface;	/* stream server: bytes of HTTP/2's that were read, while that is in doubt */
+	bool asks;	/* client, in a TLS handshake: what was sent last is a call */
 		u64 records; /* stream server: union record_watch */
 	};
 	u64 called; /* who was called last */

@@ -151,6 +151,19 @@ static __always_inline void drop_turn(struct socket_state *st, struct socket_sha
 	release_reader(st);
 }
 
+/*
+ * Is what a server sends its settings, before it has read all of the client's preface (nginx behind a proxy)?
+ * What it has read so far, a proxy's header or the beginning of the preface, is no request then.
+ */
+static __always_inline bool settles_first(const struct socket_state *st, u32 bytes)
+{
+	if (st->http2 < HTTP2_AUTO || st->turns != 1)
+		return false;
+	if (st->tls != TLS_PROXIED && !st->preface && (st->tls != TLS_NONE || !is_proxy_opening(st->opening)))
+		return false;
+	return http2_sends_settings(bytes);
+}
+
 static __always_inline void server_received(struct socket_state *st, struct socket_shard *shard,
 					    struct sock *sk, const struct tcp_sock *tp, u64 now, u32 bytes)
 {
@@ -245,6 +258,10 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	}
 	if (only_settles(st, shard, bytes)) {
 		await_reply(st, sk, tp);
+		return;
+	}
+	if (settles_first(st, bytes)) {
+		drop_turn(st, shard);
 		return;
 	}
 	first = first_byte_time(st, sk, tp, now, bytes);

@@ -17,6 +17,7 @@
 
 using tacho::UniqueFd;
 using namespace tacho::kernel_test;
+using namespace std::string_literals;
 
 namespace {
 
@@ -255,6 +256,72 @@ TEST_CASE("HTTP/2 behind a proxy's header is counted by streams, however the hea
   }
   server.finish();
   CHECK(tacho.page().value("tacho_requests_unanswered_total") == 0);
+}
+
+TEST_CASE("HTTP/2 is counted by streams in whatever pieces its preface is read, and however early settings are sent") {
+  enum class Settings : std::uint8_t { late, behind_header, within_preface };
+  const auto http2 = GENERATE(Http2::on, Http2::automatic);
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  Running tacho(following(cgroup.path(), http2));
+  struct Way {
+    std::string header;
+    std::size_t header_piece;
+    std::size_t piece;
+    Settings settings;
+  };
+  const std::string line = "PROXY TCP4 192.0.2.7 192.0.2.8 51234 443\r\n";
+  const std::string signed_header = "\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c"s + std::string(12, '\x16');
+  std::vector<Way> ways;
+  for (const std::string& header : {""s, line, signed_header}) {
+    for (const std::size_t header_piece : {std::size_t{1}, std::size_t{100}}) {
+      for (const std::size_t piece : {1UL, 2UL, 3UL, 7UL, 100UL}) {
+        for (const Settings settings : {Settings::late, Settings::behind_header, Settings::within_preface}) {
+          ways.push_back({header, header_piece, piece, settings});
+        }
+      }
+    }
+  }
+  const std::string asked = kPreface + frame(kSettings, 0, 0) + frame(kHeaders, 1, 20) + frame(kHeaders, 3, 20);
+  const std::string settings = "\0\0\x12\4\0\0\0\0\0"s + std::string(18, 's');
+  const std::string replied = frame(kHeaders, 1, 10) + frame(kHeaders, 3, 10);
+  Child server(cgroup.directory(), [&](Line& parent) {
+    const UniqueFd listener = listen_tcp();
+    parent.tell(port_of(listener));
+    for (const Way& way : ways) {
+      const UniqueFd connection = accept_from(listener);
+      const auto send_at = [&](Settings when) {
+        if (way.settings == when) {
+          send_bytes(connection, settings);
+        }
+      };
+      receive_all(connection, way.header.size(), way.header_piece, by_recv);
+      send_at(Settings::behind_header);
+      receive_all(connection, 3, std::min(way.piece, std::size_t{3}), by_recv);
+      send_at(Settings::within_preface);
+      receive_all(connection, asked.size() - 3, way.piece, by_recv);
+      send_at(Settings::late);
+      send_bytes(connection, replied);
+      parent.tell();
+      (void)parent.hear();
+    }
+  });
+  const auto port = static_cast<std::uint16_t>(server.hear());
+  int requests = 0;
+  for (const Way& way : ways) {
+    CAPTURE(way.header, way.header_piece, way.piece, static_cast<int>(way.settings));
+    const UniqueFd client = connect_tcp(port);
+    send_bytes(client, way.header + asked);
+    receive_all(client, settings.size() + replied.size(), 100, by_recv);
+    (void)server.hear();
+    requests += 2;
+    const Page page = tacho.page();
+    CHECK(page.value("tacho_requests_total") == requests);
+    CHECK(page.value("tacho_requests_in_flight") == 0);
+    server.tell();
+  }
+  server.finish();
+  CHECK(tacho.page().value("tacho_requests_unanswered_total") == 0);
+  CHECK(lost(tacho.page()) == 0);
 }
 
 TEST_CASE("where HTTP/2 is not to be followed, turns count and the preface says that they are too few") {
