@@ -33,13 +33,15 @@
 
 /*
  * Does the turn belong to another handshake within the first one's keys? TLS 1.2 shows that by the records'
- * type. A server asks for one that wants a client's certificate for some of its pages.
+ * type. A server asks for one that wants a client's certificate for some of its pages. Under TLS 1.3 it asks
+ * for that alone, and the lengths of the records tell when all of them are there.
  */
 static __always_inline bool negotiates_again(struct socket_state *st)
 {
 	if (st->tls != TLS_CONNECTED || st->turns >= TLS_TURNS)
 		return false;
 	st->turns++;
+	watch_records(st, WATCH_PROOF, 0);
 	return record_type(0) == TLS_HANDSHAKE;
 }
 

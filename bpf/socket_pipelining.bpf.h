@@ -68,6 +68,7 @@ static __always_inline bool is_looked_at(struct socket_shard *shard, u64 now)
 static __always_inline void sample_turn(struct socket_state *st, struct socket_shard *shard, u64 now,
 					u32 bytes)
 {
+	const union record_watch watch = {.all = st->records};
 	const void *buffer;
 	u32 head = 0;
 
@@ -78,10 +79,10 @@ static __always_inline void sample_turn(struct socket_state *st, struct socket_s
 		if (buffer && !bpf_probe_read_user(&head, sizeof(head), buffer))
 			st->many = head == HTTP2_PREFACE;
 	}
-	if (st->records || in_handshake(st) || !is_looked_at(shard, now))
+	if (watch.flags & ~WATCH_PROOF || in_handshake(st) || !is_looked_at(shard, now))
 		return;
 	if (speaks_tls(st)) {
-		watch_records(st, WATCH_REQUESTS, 0);
+		watch_records(st, WATCH_REQUESTS | watch.flags, 0);
 		return;
 	}
 	if (!first_buffer(NULL))

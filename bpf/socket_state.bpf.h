@@ -74,7 +74,10 @@ struct socket_state {
 		u64 called_before; /* datagram socket: another one, before `called` */
 	};
 	u64 turn_arrival; /* of the last data that the server had to wait for */
-	u64 turn_read;	  /* when that was read */
+	union {
+		u64 turn_read;	 /* when that was read */
+		u64 interrupted; /* client: when the call was sent that a TLS handshake interrupts; 0: none */
+	};
 	u32 turn_bytes;
 	u32 busy;	  /* TCP's clock of having something to send, see socket_first_byte.bpf.h */
 	u64 left_waiting; /* see socket_sweep.bpf.h */
@@ -98,11 +101,11 @@ struct socket_state {
 	bool has_served;
 	bool has_called;
 	bool overtaken; /* stream: the hook of a receive may still come, see socket_unseen.bpf.h */
+	u8 preface;	/* stream server: bytes of HTTP/2's that were read, while that is in doubt */
+	bool asks;	/* client, in a TLS handshake: what was sent last is a call */
 	u64 number;	/* tells its peers and its ring from those of other sockets */
 	union {
 		u64 source;  /* without a ring: who sent what came last */
-	u8 preface;	/* stream server: bytes of HTTP/2's that were read, while that is in doubt */
-	bool asks;	/* client, in a TLS handshake: what was sent last is a call */
 		u64 records; /* stream server: union record_watch */
 	};
 	u64 called; /* who was called last */

@@ -285,6 +285,13 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 		hold_last_turn(st, shard, first);
 		return;
 	}
+	if (is_proof(st)) {
+		st->records = 0;
+		if (!is_counted_late(st))
+			add(&shard->dismissed, 1);
+		add(&shard->handshakes, 1);
+		return;
+	}
 	if (is_counted_late(st)) {
 		bool handshake = in_handshake(st), request = end_special_turn(st, bytes);
 
