@@ -42,7 +42,11 @@ static __always_inline bool negotiates_again(struct socket_state *st)
 		return false;
 	st->turns++;
 	watch_records(st, WATCH_PROOF, 0);
-	return record_type(0) == TLS_HANDSHAKE;
+	if (record_type(0) != TLS_HANDSHAKE)
+		return false;
+	/* It has another turn. */
+	st->turns = TLS_TURNS - 1;
+	return true;
 }
 
 /* A turn begins: does it look like one of a handshake, or like a goodbye? */
