@@ -170,10 +170,13 @@ static __always_inline void client_sent(struct socket_state *st, struct sock *sk
 		observe_call(st, st->first_reply, st->first_reply);
 	begin_goodbye(st, bytes);
 	st->last_send = now;
-	if (st->call_open)
+	if (st->call_open) {
 		sample_open_call(st, now, bytes);
-	else
+	} else {
 		sample_call(st, bytes);
+		if (leaves_answer_unread(st, tp))
+			st->overlap = true;
+	}
 	/* Another thread may have read the answer before this hook of the send has run. */
 	if (!tp || has_sent(st, sk, tp))
 		st->call_open = true;

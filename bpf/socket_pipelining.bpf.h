@@ -176,6 +176,16 @@ static __always_inline bool answers_earlier_call(const struct socket_state *st, 
 	return tp && st->call_open && st->sampler > 2 && (s32)(FIELD(tp, write_seq) - FIELD(tp, snd_una)) > 1;
 }
 
+/*
+ * A client begins a call. Was more than the end of the stream unread when it went out? Then an earlier call
+ * was not over. What has come since does not count: an answer may overtake the hook of the send.
+ */
+static __always_inline bool leaves_answer_unread(const struct socket_state *st, const struct tcp_sock *tp)
+{
+	return tp && st->sampler > 2 && (s32)(FIELD(tp, rcv_wup) - FIELD(tp, copied_seq)) > 1 &&
+	       FIELD(tp, snd_nxt) == FIELD(tp, write_seq);
+}
+
 static __always_inline void count_multiplexed_call(struct socket_state *st, struct socket_shard *shard)
 {
 	if (st->head) {

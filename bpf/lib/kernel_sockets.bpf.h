@@ -93,6 +93,7 @@ struct inet_connection_sock {
 struct tcp_sock {
 	u32 copied_seq;
 	u32 rcv_nxt;
+	u32 rcv_wup; /* rcv_nxt when something was sent last */
 	u32 write_seq;
 	u32 snd_nxt;
 	u32 snd_una;
