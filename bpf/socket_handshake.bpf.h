@@ -85,7 +85,9 @@ static __always_inline void begin_handshake_turn(struct socket_state *st, u32 by
 	}
 	st->turns++;
 	if (type == TLS_HANDSHAKE)
-		st->tls = before == TLS_HELLO ? TLS_FINAL : TLS_HELLO;
+		st->tls = before == TLS_HELLO || is_later_message(proxy + TLS_RECORD_HEADER, bytes)
+			      ? TLS_FINAL
+			      : TLS_HELLO;
 	else if (before == TLS_HELLO && (type == TLS_CHANGE_CIPHER_SPEC || type == TLS_APPLICATION_DATA))
 		st->tls = TLS_FLIGHT;
 	else if (type == TLS_APPLICATION_DATA || type == TLS_ALERT_RECORD)
@@ -113,6 +115,12 @@ static __always_inline void continue_handshake_turn(struct socket_state *st)
 		st->tls = TLS_CONNECTED;
 		st->counted_late = true;
 		st->opens = 0;
+		st->records = 0;
+		return;
+	}
+	if (st->tls == TLS_HELLO && st->turns == 1 && st->turn_bytes == TLS_RECORD_HEADER &&
+	    is_later_message(0, 1)) {
+		st->tls = TLS_FINAL;
 		st->records = 0;
 		return;
 	}

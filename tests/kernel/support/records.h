@@ -12,7 +12,8 @@ inline std::string record(char type, const std::string& body) {
          static_cast<char>(body.size() & 0xffU) + body;
 }
 
-inline const std::string kHello = record(22, std::string(300, 'h'));
+/// A ClientHello, the message of type 1.
+inline const std::string kHello = record(22, "\1" + std::string(299, 'h'));
 inline const std::string kChangeCipherSpec = record(20, "\1");
 inline const std::string kFinished = record(23, std::string(53, 'f'));
 inline const std::string kKeyExchange = record(22, std::string(70, 'k'));
