@@ -7,6 +7,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <cstddef>
 #include <cstdio>
@@ -251,4 +252,54 @@ TEST_CASE("a socket that is not connected yet when tacho starts is no open conne
   CHECK(tacho.page().value("tacho_dependency_calls_total", {{"target", "t"}}) == kRequests);
   client.tell();
   client.finish();
+}
+
+TEST_CASE("a socket that is disconnected calls another peer, or listens, as a new one would") {
+  const auto disconnect = [](const UniqueFd& socket) {
+    const sockaddr nobody{.sa_family = AF_UNSPEC, .sa_data = {}};
+    must(::connect(socket.get(), &nobody, sizeof(nobody)) == 0, "disconnect");
+  };
+  const Watched where;
+  const std::array<UniqueFd, 2> listeners{listen_tcp(), listen_tcp()};
+  const std::array<std::uint16_t, 2> ports{port_of(listeners[0]), port_of(listeners[1])};
+  Child caller(where.directory(), [&](Line& parent) {
+    const UniqueFd socket = connect_tcp(ports[0]);
+    // Of the last call no answer is read.
+    ask(socket, kRequests, 10, 20);
+    send_once(socket, 10);
+    (void)parent.hear();
+    disconnect(socket);
+    const sockaddr_in second = loopback(ports[1]);
+    must(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&second), sizeof(second)) == 0, "connect");
+    ask(socket, kRequests, 10, 20);
+    (void)parent.hear();
+    disconnect(socket);
+    const sockaddr_in any = loopback(0);
+    must(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&any), sizeof(any)) == 0, "bind");
+    must(::listen(socket.get(), 8) == 0, "listen");
+    parent.tell(port_of(socket));
+    serve(accept_from(socket), kRequests, 10, 20);
+    parent.tell();
+    (void)parent.hear();
+  });
+  {
+    const UniqueFd first = accept_from(listeners[0]);
+    serve(first, kRequests, 10, 20);
+    receive_once(first, 10);
+    caller.tell();
+    const UniqueFd second = accept_from(listeners[1]);
+    serve(second, kRequests, 10, 20);
+    caller.tell();
+  }
+  const UniqueFd client = connect_tcp(static_cast<std::uint16_t>(caller.hear()));
+  ask(client, kRequests, 10, 20);
+  (void)caller.hear();
+  for (const std::uint16_t port : ports) {
+    CHECK(where.value("tacho_dependency_calls_total", {{"peer", "127.0.0.1:" + std::to_string(port)}}) == kRequests);
+  }
+  CHECK(where.value("tacho_requests_total") == kRequests);
+  CHECK(where.value("tacho_connections_total", {{"role", "server"}}) == 1);
+  CHECK(where.value("tacho_connections_total", {{"role", "client"}}) == 2);
+  caller.tell();
+  caller.finish();
 }
