@@ -138,7 +138,7 @@ static __always_inline void on_operation(struct sock *sk, int bytes, u32 directi
 	tp = tcp_sock_of(sk);
 	now = operation_time(st, tp, direction);
 	account(&shard->moments[direction], &chains->direction[direction], now, bytes, rules->idle_limit_ns);
-	if (direction == TACHO_RECEIVE && tp && was_overtaken(st, tp, bytes))
+	if (direction == TACHO_RECEIVE && was_overtaken(st, tp, bytes))
 		return;
 	switch (st->role) {
 	case TACHO_ROLE_SERVER:

@@ -111,7 +111,7 @@ struct socket_state {
 	u64 called; /* who was called last */
 	union {
 		u32 told;     /* without a ring: datagrams of whose arrival a hook has told */
-		u32 read_seq; /* stream: up to where it was read, as far as hooks have told */
+		u32 read_seq; /* stream: up to where it was read, as far as hooks have told; unix: whether */
 	};
 	u32 read;   /* … that were received */
 	u32 doubts; /* see socket_datagram_ring.bpf.h */
