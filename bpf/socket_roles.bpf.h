@@ -34,15 +34,18 @@ static __always_inline bool server_is_wanted(const struct target_ref *target, st
 	return port_is_wanted(target, is_unix(sk) ? 0 : FIELD(sk, __sk_common.skc_num));
 }
 
-/* How a connection of the target is found to be HTTP/2: enum http2_follow at its beginning. */
-static __always_inline u8 http2_wish(const struct target_ref *target)
+/*
+ * How a connection of the target is found to be HTTP/2: enum http2_follow at its beginning. `known`: it has
+ * spoken that to another target.
+ */
+static __always_inline u8 http2_wish(const struct target_ref *target, bool known)
 {
 	u32 index = target->index;
 	struct target_settings *settings = bpf_map_lookup_elem(&target_settings, &index);
 
 	if (!settings || settings->http2 == TACHO_HTTP2_NEVER || !can_follow_http2())
 		return HTTP2_OFF;
-	return settings->http2 == TACHO_HTTP2_ALWAYS ? HTTP2_TRY : HTTP2_AUTO;
+	return known || settings->http2 == TACHO_HTTP2_ALWAYS ? HTTP2_TRY : HTTP2_AUTO;
 }
 
 /* In place of a direction: what the first operation is remains to be seen. */
@@ -251,7 +254,7 @@ static __always_inline void accept_connection(struct sock *sk, struct socket_sta
 {
 	st->role = TACHO_ROLE_SERVER;
 	st->established = bpf_ktime_get_ns();
-	st->http2 = http2_wish(&st->target);
+	st->http2 = http2_wish(&st->target, false);
 	begin_arrivals(st, tcp_sock_of(sk));
 	if (!server_is_wanted(&st->target, sk))
 		st->role = TACHO_ROLE_IGNORED;
@@ -275,7 +278,7 @@ static __always_inline void take_role(struct sock *sk, struct socket_state *st, 
 {
 	st->role = role;
 	st->close_unseen = is_unix(sk);
-	st->http2 = role == TACHO_ROLE_SERVER ? http2_wish(&st->target) : HTTP2_OFF;
+	st->http2 = role == TACHO_ROLE_SERVER ? http2_wish(&st->target, st->http2 == HTTP2_TRY) : HTTP2_OFF;
 	if ((role == TACHO_ROLE_SERVER || role == TACHO_ROLE_DATAGRAM_SERVER) &&
 	    !server_is_wanted(&st->target, sk))
 		st->role = TACHO_ROLE_IGNORED;
