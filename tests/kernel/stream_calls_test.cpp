@@ -174,6 +174,22 @@ TEST_CASE("a client that always has two calls open, one more for each answer, ha
   client.finish();
 }
 
+TEST_CASE("what a client answers that its server asks are calls, but for the last") {
+  const Watched where;
+  const UniqueFd listener = listen_tcp();
+  Child client(where.directory(), [port = port_of(listener)](Line& parent) {
+    serve(connect_tcp(port), kRounds, 10, 20);
+    parent.tell();
+    (void)parent.hear();
+  });
+  ask(accept_from(listener), kRounds, 10, 20);
+  (void)client.hear();
+  CHECK(where.value("tacho_dependency_calls_total") == kRounds - 1);
+  CHECK(where.value("tacho_requests_total") == 0);
+  client.tell();
+  client.finish();
+}
+
 TEST_CASE("a call that is sent in pieces is one, and its answer may come in pieces, too") {
   const std::string head = "POST /a HTTP/1.1\r\nContent-Length: 7\r\n\r\n";
   converse(
