@@ -59,7 +59,7 @@ static __always_inline void open_turn(struct socket_state *st, struct socket_sha
 	await_reply(st, sk, tp);
 	look_for_request(st);
 	st->counted_late = st->oneway_run >= ONE_WAY_RUN || is_streaming(st);
-	note_greeting(st);
+	note_greeting(st, bytes);
 	begin_handshake_turn(st, bytes);
 	st->turn++;
 	sample_turn(st, shard, now, bytes);
