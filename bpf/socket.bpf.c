@@ -138,7 +138,7 @@ static __always_inline void on_operation(struct sock *sk, int bytes, u32 directi
 	tp = tcp_sock_of(sk);
 	now = operation_time(st, tp, direction);
 	account(&shard->moments[direction], &chains->direction[direction], now, bytes, rules->idle_limit_ns);
-	if (direction == TACHO_RECEIVE && tp && was_overtaken(st, tp, bytes))
+	if (direction == TACHO_RECEIVE && was_overtaken(st, tp, bytes))
 		return;
 	switch (st->role) {
 	case TACHO_ROLE_SERVER:
@@ -297,7 +297,7 @@ static __always_inline void on_state_change(struct sock *sk, int old_state, int 
 	if (new_state == TCP_LISTEN) {
 		if (!mptcp)
 			note_listener(sk);
-		bind_new(sk, TACHO_ROLE_LISTENER);
+		bind_anew(sk, TACHO_ROLE_LISTENER);
 		return;
 	}
 	if (old_state == TCP_LISTEN) {
@@ -313,7 +313,7 @@ static __always_inline void on_state_change(struct sock *sk, int old_state, int 
 		return;
 	follow_client(sk, old_state, new_state);
 	if (new_state == TCP_SYN_SENT) {
-		bind_new(sk, TACHO_ROLE_CLIENT);
+		bind_anew(sk, TACHO_ROLE_CLIENT);
 		return;
 	}
 	st = state_of(sk);

@@ -182,6 +182,16 @@ static __always_inline void bind_new(struct sock *sk, u8 role)
 		bind_by_task(sk, rules, cgroup, current_tgid(), role, DATA_FIRST);
 }
 
+/* A socket that was connected, or has listened, may do either again: what was known of it holds no more. */
+static __always_inline void bind_anew(struct sock *sk, u8 role)
+{
+	struct socket_state *st = state_of(sk);
+
+	if (st && (st->role != role || role == TACHO_ROLE_CLIENT))
+		drop_state(sk);
+	bind_new(sk, role);
+}
+
 /*
  * A connection was made to a listening socket that is older than tacho and was not found, for want of its
  * process in tacho's PID namespace. The new socket is in the cgroup of the listening one.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Clients of message brokers. A subscriber acknowledges each delivery at once, and gets no reply to that: the
- * next delivery would look like the reply, however late it is sent. Timing does not distinguish such a client
- * from one that asks and waits. Its protocol does, in the clear: MQTT (OASIS, 3.1, 3.4, 3.7) and AMQP (0-9-1,
- * 2.3).
+ * Clients of message brokers, and of WebSocket. A subscriber acknowledges each delivery at once, and gets no
+ * reply to that: the next delivery would look like the reply, however late it is sent. Timing does not
+ * distinguish such a client from one that asks and waits. Its protocol does, in the clear: MQTT
+ * (OASIS, 3.1, 3.4, 3.7) and AMQP (0-9-1, 2.3).
  *
  * A server may read byte by byte, so the first bytes of a turn are gathered: those of a connection's first
  * turn, and those of all turns if the first one is a broker's client. A message of such a client is in flight
@@ -51,12 +51,47 @@ static __always_inline bool greets_broker(u64 opening)
 	return opening == AMQP_GREETING;
 }
 
+/*
+ * WebSocket (RFC 6455, 5.2), after an upgrade by a GET: the client's frames have a bit for the end of a
+ * message, a type of four bits, and a mask of four bytes behind a length that is short in frames of control.
+ */
+#define HTTP_GET 0x20544547
+#define WEBSOCKET_LAST 0x80
+#define WEBSOCKET_TYPE 0xf
+#define WEBSOCKET_BINARY 2
+#define WEBSOCKET_CLOSE 8
+#define WEBSOCKET_PING 9
+#define WEBSOCKET_PONG 10
+#define WEBSOCKET_MASKED 0x80
+#define WEBSOCKET_HEADER 6
+
+/* Does what follows a GET begin with such a frame? `bytes` of it are known. */
+static __always_inline bool is_websocket(u64 opening, u32 bytes)
+{
+	u8 type = opening & WEBSOCKET_TYPE;
+
+	if (!(opening & WEBSOCKET_LAST) || (bytes > 1 && !(opening >> 8 & WEBSOCKET_MASKED)))
+		return false;
+	return type <= WEBSOCKET_BINARY || (type >= WEBSOCKET_CLOSE && type <= WEBSOCKET_PONG);
+}
+
+/* A whole frame that keeps the connection alive: a client's ping, or its answer to the server's. */
+static __always_inline bool keeps_alive(u64 opening, u32 bytes)
+{
+	u8 first = opening, second = opening >> 8;
+
+	return (first == (WEBSOCKET_LAST | WEBSOCKET_PING) || first == (WEBSOCKET_LAST | WEBSOCKET_PONG)) &&
+	       second & WEBSOCKET_MASKED && bytes == WEBSOCKET_HEADER + (second & ~WEBSOCKET_MASKED);
+}
+
 /* The turn is answered, as it seems: does it bring nothing but acknowledgements? */
 static __always_inline bool only_acknowledges(const struct socket_state *st)
 {
 	u64 opening = st->opening;
 	u32 bytes = st->turn_bytes;
 
+	if (keeps_alive(opening, bytes))
+		return true;
 	if ((u16)opening == MQTT_PUBACK || (u16)opening == MQTT_PUBCOMP)
 		return bytes % MQTT_ACK_BYTES == 0;
 	if ((u8)opening == AMQP_HEARTBEAT)
@@ -103,9 +138,16 @@ static __always_inline void gather_opening(struct socket_state *st, u32 bytes)
 	st->opening |= part_of_opening(st->turn_bytes, bytes);
 }
 
-/* A turn begins: is the one before the first of a connection to a broker? */
-static __always_inline void note_greeting(struct socket_state *st)
+/*
+ * A turn begins: was the first one of the connection to a broker? Or was it of HTTP, and does the connection
+ * go on with WebSocket?
+ */
+static __always_inline void note_greeting(struct socket_state *st, u32 bytes)
 {
-	if (st->turns == 1 && st->tls == TLS_NONE && greets_broker(st->opening))
+	if (!st->turns || st->turns >= TLS_TURNS || st->tls != TLS_NONE)
+		return;
+	if (st->turns == 1 && greets_broker(st->opening))
+		st->turns = BROKER_TURNS;
+	else if ((u32)st->opening == HTTP_GET && is_websocket(part_of_opening(0, bytes), bytes))
 		st->turns = BROKER_TURNS;
 }

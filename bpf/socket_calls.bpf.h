@@ -47,10 +47,29 @@ static __always_inline bool is_last_flight(u32 bytes)
 	return records_were_followed(&watch) && watch.flags & WATCH_FINISHED && !watch.rest && !watch.behind;
 }
 
+/* Under TLS 1.2: what was read has the answer to the call that the handshake has interrupted, too. */
+static __always_inline bool brings_answer(u32 bytes)
+{
+	union record_watch watch = {.flags = WATCH_FLIGHT};
+
+	watch.all = follow_records(watch.all, bytes);
+	return watch.messages || watch.run;
+}
+
+/* The answer to the call that the handshake has interrupted, which is over. */
+static __always_inline void end_interruption(struct socket_state *st, u64 back, u64 now)
+{
+	st->tls = TLS_CONNECTED;
+	st->last_send = st->interrupted;
+	st->interrupted = 0;
+	observe_call(st, back, now);
+}
+
 /*
  * An answer to a client begins: does it carry the handshake on? The server's flights begin with a handshake
  * record, or with change_cipher_spec (TLS 1.2 without a ticket); once data of the application comes, the
- * handshake is over.
+ * handshake is over. Under TLS 1.2 a server may answer a call by asking for another handshake: then its
+ * answer comes behind that.
  */
 static __always_inline bool answers_handshake(struct socket_state *st)
 {
@@ -61,12 +80,16 @@ static __always_inline bool answers_handshake(struct socket_state *st)
 		st->tls = TLS_CONNECTED;
 		return true;
 	}
-	if (speaks_tls(st) || st->turns >= TLS_TURNS)
+	if ((speaks_tls(st) && st->tls != TLS_CONNECTED) || (st->turns >= TLS_TURNS && !st->interrupted))
 		return false;
-	st->turns++;
+	if (st->turns < TLS_TURNS)
+		st->turns++;
 	type = record_type(0);
 	if (type == TLS_HANDSHAKE || (type == TLS_CHANGE_CIPHER_SPEC && st->tls == TLS_HELLO)) {
+		if (st->tls == TLS_CONNECTED || st->asks)
+			st->interrupted = st->last_send;
 		st->tls = TLS_HELLO;
+		st->asks = false;
 		return true;
 	}
 	/* The handshake of a connection that is older than tacho was not seen. */
@@ -90,6 +113,17 @@ static __always_inline u8 first_sent(u32 bytes)
 	return (u8)record == TLS_APPLICATION_DATA && bytes <= CLOSE_NOTIFY_TLS13 ? TLS_SHORT : TLS_NONE;
 }
 
+/* Has a client sent its certificate, which it was asked for behind the handshake of TLS 1.3? */
+static __always_inline bool proves_client(struct socket_state *st, u32 bytes)
+{
+	if (st->turns >= TLS_TURNS)
+		return false;
+	if (!st->call_open)
+		watch_records(st, WATCH_PROOF, 0);
+	st->records = follow_records(st->records, bytes);
+	return is_proof(st);
+}
+
 /*
  * Is what a client sends a goodbye? That shows in what is sent: what comes back may be more than the peer's
  * goodbye (session tickets that nobody has read, the rest of a reply).
@@ -98,14 +132,17 @@ static __always_inline void begin_goodbye(struct socket_state *st, u32 bytes)
 {
 	u32 kind;
 
-	if (speaks_tls(st) || st->tls == TLS_FLIGHT)
-		st->tls = TLS_CONNECTED;
-	else if (st->tls != TLS_HELLO) {
+	if (speaks_tls(st) || st->tls == TLS_FLIGHT) {
+		st->tls = proves_client(st, bytes) ? TLS_FLIGHT : TLS_CONNECTED;
+	} else if (st->tls != TLS_HELLO) {
 		if (!st->turns && !st->call_open && bytes <= CLOSE_NOTIFY_BYTES)
 			st->tls = first_sent(bytes);
 		return;
-	} else if (is_last_flight(bytes))
+	} else if (is_last_flight(bytes)) {
 		st->tls = TLS_FLIGHT;
+	} else if (record_type(0) == TLS_APPLICATION_DATA) {
+		st->asks = true;
+	}
 	if (bytes > CLOSE_NOTIFY_BYTES)
 		return;
 	kind = short_turn();
@@ -133,10 +170,13 @@ static __always_inline void client_sent(struct socket_state *st, struct sock *sk
 		observe_call(st, st->first_reply, st->first_reply);
 	begin_goodbye(st, bytes);
 	st->last_send = now;
-	if (st->call_open)
+	if (st->call_open) {
 		sample_open_call(st, now, bytes);
-	else
+	} else {
 		sample_call(st, bytes);
+		if (leaves_answer_unread(st, tp))
+			st->overlap = true;
+	}
 	/* Another thread may have read the answer before this hook of the send has run. */
 	if (!tp || has_sent(st, sk, tp))
 		st->call_open = true;
@@ -149,8 +189,10 @@ static __always_inline void client_received(struct socket_state *st, struct sock
 
 	st->arrival = 0;
 	if (!st->call_open && (!tp || !has_sent(st, sk, tp))) {
+		if (st->interrupted && record_type(0) == TLS_APPLICATION_DATA)
+			end_interruption(st, back, now);
 		/* More of the server's part of a handshake. */
-		if (st->tls == TLS_HELLO)
+		else if (st->tls == TLS_HELLO)
 			watch_protocol(st, bytes);
 		return;
 	}
@@ -158,9 +200,13 @@ static __always_inline void client_received(struct socket_state *st, struct sock
 	if (tp)
 		st->write_seq = FIELD(tp, write_seq);
 	if (st->role == TACHO_ROLE_CLIENT && answers_handshake(st)) {
-		watch_protocol(st, bytes);
+		if (st->interrupted && brings_answer(bytes))
+			end_interruption(st, back, now);
+		else
+			watch_protocol(st, bytes);
 		return;
 	}
+	st->interrupted = 0;
 	if (st->role == TACHO_ROLE_CLIENT && answers_goodbye(st, back))
 		return;
 	observe_call(st, back, now);

@@ -126,7 +126,7 @@ static __always_inline void count_end(struct socket_state *st, struct sock *sk, 
 		}
 		if (open && !is_counted_late(st) && !is_left_out(st) && !was_forgotten(st))
 			add_atomic(&shared->unanswered, 1);
-		http2_closed(st, sk, shared);
+		http2_closed(st, sk, shared, handed_over);
 		if (st->counted)
 			add_atomic(&shared->connections_closed[role_index(st)], 1);
 	}

@@ -33,14 +33,20 @@
 
 /*
  * Does the turn belong to another handshake within the first one's keys? TLS 1.2 shows that by the records'
- * type. A server asks for one that wants a client's certificate for some of its pages.
+ * type. A server asks for one that wants a client's certificate for some of its pages. Under TLS 1.3 it asks
+ * for that alone, and the lengths of the records tell when all of them are there.
  */
 static __always_inline bool negotiates_again(struct socket_state *st)
 {
 	if (st->tls != TLS_CONNECTED || st->turns >= TLS_TURNS)
 		return false;
 	st->turns++;
-	return record_type(0) == TLS_HANDSHAKE;
+	watch_records(st, WATCH_PROOF, 0);
+	if (record_type(0) != TLS_HANDSHAKE)
+		return false;
+	/* It has another turn. */
+	st->turns = TLS_TURNS - 1;
+	return true;
 }
 
 /* A turn begins: does it look like one of a handshake, or like a goodbye? */
@@ -79,7 +85,9 @@ static __always_inline void begin_handshake_turn(struct socket_state *st, u32 by
 	}
 	st->turns++;
 	if (type == TLS_HANDSHAKE)
-		st->tls = before == TLS_HELLO ? TLS_FINAL : TLS_HELLO;
+		st->tls = before == TLS_HELLO || is_later_message(proxy + TLS_RECORD_HEADER, bytes)
+			      ? TLS_FINAL
+			      : TLS_HELLO;
 	else if (before == TLS_HELLO && (type == TLS_CHANGE_CIPHER_SPEC || type == TLS_APPLICATION_DATA))
 		st->tls = TLS_FLIGHT;
 	else if (type == TLS_APPLICATION_DATA || type == TLS_ALERT_RECORD)
@@ -107,6 +115,12 @@ static __always_inline void continue_handshake_turn(struct socket_state *st)
 		st->tls = TLS_CONNECTED;
 		st->counted_late = true;
 		st->opens = 0;
+		st->records = 0;
+		return;
+	}
+	if (st->tls == TLS_HELLO && st->turns == 1 && st->turn_bytes == TLS_RECORD_HEADER &&
+	    is_later_message(0, 1)) {
+		st->tls = TLS_FINAL;
 		st->records = 0;
 		return;
 	}

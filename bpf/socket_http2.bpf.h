@@ -18,8 +18,6 @@
 
 #include "socket_http2_frames.bpf.h"
 
-/* Streams open at a time; a power of two. Servers allow 100 to 250 by default. */
-#define HTTP2_STREAMS 128
 /* Of one operation, each a header, what is between two, or the next part of a vector. */
 #define HTTP2_STEPS (1 << 16)
 /* Operations (reads, where only the preface is looked for) until a connection is taken for HTTP/1. */
@@ -30,20 +28,6 @@ enum http2_follow {
 	HTTP2_TRY,			    /* and up to HTTP2_TRY + HTTP2_TRIES - 1 */
 	HTTP2_ON = HTTP2_TRY + HTTP2_TRIES, /* frames count, turns do not */
 	HTTP2_AUTO,			    /* and up to HTTP2_AUTO + HTTP2_TRIES - 1: only the preface */
-};
-
-/* A stream whose reply has not begun. */
-struct http2_stream {
-	u64 arrival;
-	u64 read;
-	u32 id; /* 0: the slot is free */
-};
-
-struct http2_state {
-	struct http2_cursor cursor[TACHO_DIRECTIONS];
-	u32 last_stream; /* the highest that the client has opened */
-	u32 open;	 /* streams in use; one thread may read while another one writes */
-	struct http2_stream streams[HTTP2_STREAMS];
 };
 
 #ifdef TACHO_BASIC
@@ -61,7 +45,7 @@ static __always_inline bool http2_operation(struct socket_state *st, struct sock
 }
 
 static __always_inline void http2_closed(struct socket_state *st, struct sock *sk,
-					 struct socket_shard *shared)
+					 struct socket_shard *shared, bool handed_over)
 {
 }
 
@@ -117,8 +101,7 @@ __noinline int http2_frame(struct http2_state *h2, struct socket_shard *shard, u
 		return true;
 	if (type == HTTP2_RST_STREAM) {
 		if (stream->id == id) {
-			stream->id = 0;
-			__sync_fetch_and_add(&h2->open, -1);
+			http2_end(h2, stream, shard);
 			add(&shard->unanswered, 1);
 		}
 	} else if (type != HTTP2_HEADERS) {
@@ -128,22 +111,22 @@ __noinline int http2_frame(struct http2_state *h2, struct socket_shard *shard, u
 		if (stream->id == id) {
 			observe(&shard->service, elapsed(stream->read, now));
 			observe(&shard->duration, elapsed(stream->arrival, now));
-			stream->id = 0;
-			__sync_fetch_and_add(&h2->open, -1);
+			http2_end(h2, stream, shard);
 		}
 	} else if (id > h2->last_stream) {
 		h2->last_stream = id;
 		/* Its reply is still owed, and will not be told from others. */
 		if (stream->id) {
+			http2_end(h2, stream, shard);
 			add(&shard->unanswered, 1);
 			count_loss(TACHO_LOST_HTTP2_STREAM);
-		} else {
-			__sync_fetch_and_add(&h2->open, 1);
 		}
+		__sync_fetch_and_add(&h2->open, 1);
 		stream->arrival = arrival;
 		stream->read = now;
 		stream->id = id;
-		add(&shard->opened, 1);
+		if (!h2->counted_late)
+			add(&shard->opened, 1);
 		observe(&shard->queue, elapsed(arrival, now));
 	}
 	return true;
@@ -245,15 +228,16 @@ static __always_inline struct http2_state *http2_state_of(struct socket_state *s
 	if (st->http2 == HTTP2_ON)
 		return bpf_sk_storage_get(&http2_states, sk, NULL, 0);
 	if (st->http2 < HTTP2_AUTO)
-		begins = http2_begins(bytes, direction);
+		begins = http2_beginning(st, bytes, direction);
 	else if (direction != TACHO_RECEIVE)
 		return NULL;
 	else
-		begins = http2_preface_end(bytes, st->turns);
+		begins = http2_preface_end(st, bytes);
 	if (begins) {
 		h2 = bpf_sk_storage_get(&http2_states, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 		if (h2) {
 			st->http2 = HTTP2_ON;
+			h2->counted_late = st->close_unseen;
 			/* At the preface nothing was sent yet, but where an upgrade came before it. */
 			h2->cursor[TACHO_SEND].in_step = begins > 1 && !st->last_send;
 			h2->cursor[TACHO_RECEIVE].in_step = begins > 1;
@@ -262,19 +246,17 @@ static __always_inline struct http2_state *http2_state_of(struct socket_state *s
 		}
 		count_loss(TACHO_LOST_SOCKET_STATE);
 	}
-	/* Who reads byte by byte has not come to the preface yet. */
-	if (bytes >= HTTP2_PREFACE_LEAST || st->http2 < HTTP2_AUTO)
+	/* Who reads byte by byte has not come to the preface yet, or to its end. */
+	if (bytes >= HTTP2_PREFACE_LEAST)
 		st->http2++;
 	if (st->http2 == HTTP2_ON || st->http2 == HTTP2_AUTO + HTTP2_TRIES)
 		st->http2 = HTTP2_OFF;
 	return NULL;
 }
 
-/* Puts the cursor at the beginning of the operation; false if no frame begins there. */
-static __always_inline bool http2_fall_in(struct http2_cursor *cursor, u32 bytes, u32 direction)
+/* Puts the cursor where the operation's first frame begins (http2_beginning()); false if none does. */
+static __always_inline bool http2_fall_in(struct http2_cursor *cursor, u32 begins)
 {
-	u32 begins = http2_begins(bytes, direction);
-
 	if (!begins)
 		return false;
 	cursor->skip = begins - 1;
@@ -309,7 +291,7 @@ __noinline int http2_follow(struct http2_state *h2, struct socket_state *st, str
 	if (direction == TACHO_RECEIVE)
 		http2_received(st, &walk);
 	cursor = &h2->cursor[direction];
-	if (!cursor->in_step && !http2_fall_in(cursor, walk.bytes, direction))
+	if (!cursor->in_step && !http2_fall_in(cursor, http2_beginning(st, walk.bytes, direction)))
 		return 0;
 	http2_buffers(&walk);
 	bpf_loop(HTTP2_STEPS, http2_step, &walk, 0);
@@ -331,19 +313,20 @@ static __always_inline bool http2_operation(struct socket_state *st, struct sock
 	return true;
 }
 
-/* The connection is over: requests that were not answered. */
+/* The connection is over, or goes to another target, which follows it from the next frame on. */
 static __always_inline void http2_closed(struct socket_state *st, struct sock *sk,
-					 struct socket_shard *shared)
+					 struct socket_shard *shared, bool handed_over)
 {
 	struct http2_state *h2;
 
 	if (st->http2 != HTTP2_ON)
 		return;
-	st->http2 = HTTP2_OFF;
+	st->http2 = handed_over ? HTTP2_TRY : HTTP2_OFF;
 	h2 = bpf_sk_storage_get(&http2_states, sk, NULL, 0);
 	if (!h2)
 		return;
-	add_atomic(&shared->unanswered, h2->open);
+	if (!h2->counted_late)
+		add_atomic(&shared->unanswered, h2->open);
 	bpf_sk_storage_delete(&http2_states, sk);
 }
 

@@ -38,6 +38,35 @@ struct http2_cursor {
 	u8 header[32]; /* 9 used: room for what the verifier thinks could be written */
 };
 
+/* Streams open at a time; a power of two. Servers allow 100 to 250 by default. */
+#define HTTP2_STREAMS 128
+
+/* A stream whose reply has not begun. */
+struct http2_stream {
+	u64 arrival;
+	u64 read;
+	u32 id; /* 0: the slot is free */
+};
+
+struct http2_state {
+	struct http2_cursor cursor[TACHO_DIRECTIONS];
+	u32 last_stream; /* the highest that the client has opened */
+	u32 open;	 /* streams in use; one thread may read while another one writes */
+	bool
+	    counted_late; /* streams count when they end: nothing tells the connection's end (unix sockets) */
+	struct http2_stream streams[HTTP2_STREAMS];
+};
+
+/* The stream's reply begins, or it will have none. */
+static __always_inline void http2_end(struct http2_state *h2, struct http2_stream *stream,
+				      struct socket_shard *shard)
+{
+	stream->id = 0;
+	__sync_fetch_and_add(&h2->open, -1);
+	if (h2->counted_late)
+		add(&shard->opened, 1);
+}
+
 static __always_inline u32 http2_length(const u8 *h)
 {
 	return (u32)h[0] << 16 | (u32)h[1] << 8 | h[2];
@@ -102,39 +131,93 @@ __noinline u32 http2_begins(u64 bytes, u32 direction)
 	       http2_is_header(header);
 }
 
+/* Room for what the verifier thinks could be written. */
+#define HTTP2_PREFACE_ROOM 8
+
 /*
- * Does a read begin with the preface? Of one that is shorter, as much as there is, but at least four bytes.
- * Nothing else is looked at of a connection that does not. A global function: verified once a program.
+ * How much of the preface has been read, with what begins at `offset` of the running read? `have` bytes of it
+ * were read before. 0: what comes is something else, and nothing more is looked at of it. A global function:
+ * verified once a program.
  */
-__noinline u32 http2_is_preface(u64 bytes, u32 offset)
+__noinline u32 http2_preface_part(u64 bytes, u32 offset, u64 have)
 {
 	const u64 preface[3] = HTTP2_PREFACE_WORDS;
+	u64 read[HTTP2_PREFACE_ROOM] = HTTP2_PREFACE_WORDS;
 	const void *buffer = first_buffer(&bytes);
-	u64 head[3];
-	u32 word;
+	u64 length;
 
-	if (!buffer || bytes < (u64)offset + HTTP2_PREFACE_LEAST)
-		return false;
-	bytes -= offset;
-	buffer += offset;
-	if (bytes < HTTP2_PREFACE_BYTES)
-		return !bpf_probe_read_user(&word, sizeof(word), buffer) && word == HTTP2_PREFACE;
-	return !bpf_probe_read_user(head, sizeof(head), buffer) && head[0] == preface[0] &&
-	       head[1] == preface[1] && head[2] == preface[2];
+	if (!buffer || bytes <= offset || have >= HTTP2_PREFACE_BYTES)
+		return 0;
+	length = bytes - offset;
+	if (length > HTTP2_PREFACE_BYTES - have)
+		length = HTTP2_PREFACE_BYTES - have;
+	/* One register for bound and use: verifiers up to 6.1 do not know that copies are equal. */
+	barrier_var(have);
+	barrier_var(length);
+	have &= 31;
+	length &= 31;
+	if (bpf_probe_read_user((u8 *)read + have, length, buffer + offset))
+		return 0;
+	return read[0] == preface[0] && read[1] == preface[1] && read[2] == preface[2] ? have + length : 0;
 }
 
 /*
- * One more than the bytes up to the end of the preface with which a read begins; 0: with none. A proxy's
- * header may stand before it in the connection's first read.
+ * One more than the bytes up to the end of the preface, of which a read brings a part; 0: it brings none, or
+ * too little so far. Four bytes tell, in as many reads as there may be. A proxy's header may stand before it
+ * in the connection's first read.
  */
-static __always_inline u32 http2_preface_end(u32 bytes, u32 turns)
+static __always_inline u32 http2_preface_end(struct socket_state *st, u32 bytes)
 {
-	u32 proxy;
+	u32 have = st->preface, proxy = 0, part = 0;
 
-	if (http2_is_preface(bytes, 0))
-		return 1 + HTTP2_PREFACE_BYTES;
-	proxy = turns ? 0 : proxy_header(bytes);
-	return proxy && proxy < bytes && http2_is_preface(bytes, proxy) ? 1 + proxy + HTTP2_PREFACE_BYTES : 0;
+	if (have)
+		part = http2_preface_part(bytes, 0, have);
+	if (!part) {
+		have = 0;
+		part = http2_preface_part(bytes, 0, 0);
+	}
+	if (!part && !st->turns) {
+		proxy = proxy_header(bytes);
+		if (proxy && proxy < bytes)
+			part = http2_preface_part(bytes, proxy, 0);
+	}
+	st->preface = part;
+	if (part < HTTP2_PREFACE_LEAST)
+		return 0;
+	st->preface = 0;
+	return 1 + proxy + HTTP2_PREFACE_BYTES - have;
+}
+
+/* The same, where a connection may be in the midst of HTTP/2. */
+static __always_inline u32 http2_beginning(struct socket_state *st, u32 bytes, u32 direction)
+{
+	u32 begins = direction == TACHO_RECEIVE ? http2_preface_end(st, bytes) : 0;
+
+	return begins ? begins : http2_begins(bytes, direction);
+}
+
+/* A SETTINGS frame of the server's has so many settings at most (RFC 9113, 6.5.2; 8441; 9218). */
+#define HTTP2_SETTINGS_MOST 10
+#define HTTP2_SETTING_BYTES 6
+
+/* Does the running send begin with settings, as a server's preface does (RFC 9113, 3.4)? A global function.
+ */
+__noinline u32 http2_sends_settings(u64 bytes)
+{
+	const void *buffer = first_buffer(&bytes);
+	u8 header[HTTP2_HEADER];
+
+	if (!buffer || bytes < HTTP2_HEADER || bpf_probe_read_user(header, HTTP2_HEADER, buffer))
+		return false;
+	return header[3] == HTTP2_SETTINGS && !header[4] && http2_is_header(header) &&
+	       http2_length(header) <= HTTP2_SETTINGS_MOST * HTTP2_SETTING_BYTES;
+}
+
+#else
+
+static __always_inline bool http2_sends_settings(u64 bytes)
+{
+	return false;
 }
 
 #endif

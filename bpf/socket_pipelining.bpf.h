@@ -68,6 +68,7 @@ static __always_inline bool is_looked_at(struct socket_shard *shard, u64 now)
 static __always_inline void sample_turn(struct socket_state *st, struct socket_shard *shard, u64 now,
 					u32 bytes)
 {
+	const union record_watch watch = {.all = st->records};
 	const void *buffer;
 	u32 head = 0;
 
@@ -78,10 +79,10 @@ static __always_inline void sample_turn(struct socket_state *st, struct socket_s
 		if (buffer && !bpf_probe_read_user(&head, sizeof(head), buffer))
 			st->many = head == HTTP2_PREFACE;
 	}
-	if (st->records || in_handshake(st) || !is_looked_at(shard, now))
+	if (watch.flags & ~WATCH_PROOF || in_handshake(st) || !is_looked_at(shard, now))
 		return;
 	if (speaks_tls(st)) {
-		watch_records(st, WATCH_REQUESTS, 0);
+		watch_records(st, WATCH_REQUESTS | watch.flags, 0);
 		return;
 	}
 	if (!first_buffer(NULL))
@@ -173,6 +174,16 @@ static __always_inline bool answers_earlier_call(const struct socket_state *st, 
 {
 	/* A FIN takes a place, too. In a connection's first calls a server's session tickets come unasked. */
 	return tp && st->call_open && st->sampler > 2 && (s32)(FIELD(tp, write_seq) - FIELD(tp, snd_una)) > 1;
+}
+
+/*
+ * A client begins a call. Was more than the end of the stream unread when it went out? Then an earlier call
+ * was not over. What has come since does not count: an answer may overtake the hook of the send.
+ */
+static __always_inline bool leaves_answer_unread(const struct socket_state *st, const struct tcp_sock *tp)
+{
+	return tp && st->sampler > 2 && (s32)(FIELD(tp, rcv_wup) - FIELD(tp, copied_seq)) > 1 &&
+	       FIELD(tp, snd_nxt) == FIELD(tp, write_seq);
 }
 
 static __always_inline void count_multiplexed_call(struct socket_state *st, struct socket_shard *shard)

@@ -25,6 +25,12 @@ struct proxy_signature {
 	u16 length; /* of what follows, in network order */
 };
 
+/* Are these the first eight bytes of such a header? */
+static __always_inline bool is_proxy_opening(u64 opening)
+{
+	return (u32)opening == PROXY_LINE || opening == PROXY_SIGNATURE;
+}
+
 static __always_inline u32 proxy_line(const void *buffer, u32 bytes)
 {
 	u8 line[PROXY_LINE_BYTES] = {};

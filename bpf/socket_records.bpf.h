@@ -55,6 +55,7 @@ enum record_watch_flags {
 	WATCH_EARLY_END = 16, /* the client has told its end: it was accepted */
 	WATCH_TICKETS = 32, /* of HTTP/2's settings (socket_settings.bpf.h): only tickets were sent so far */
 	WATCH_SETTLED = 64, /* something was sent that was no reply */
+	WATCH_PROOF = 128,  /* for a certificate that was asked for behind the handshake */
 };
 
 /* All 0: nobody looks. */
@@ -63,7 +64,7 @@ union record_watch {
 		u16 rest;	 /* bytes from the end of the last read to the next record */
 		u16 last;	 /* length of the record before, if it may be a request; else see
 				    socket_settings.bpf.h */
-		u16 behind;	 /* bytes behind Finished */
+		u16 behind;	 /* bytes behind Finished; WATCH_PROOF: length of the record before */
 		u8 run : 4;	 /* records alike; those behind Finished */
 		u8 messages : 4; /* records before Finished */
 		u8 flags;
@@ -118,14 +119,53 @@ static __always_inline void note_record_of_request(union record_watch *watch, u8
 	watch->last = length;
 }
 
+/*
+ * A server of TLS 1.3 may ask for a client's certificate behind the handshake, when it has read a request
+ * (RFC 8446, 4.6.2). The client sends Certificate, CertificateVerify and Finished, or Certificate without one
+ * in it and Finished. They are told by their lengths: of a signature (Ed25519 and ECDSA up to P-384, Ed448,
+ * P-521, RSA), with header (4), algorithm (2), length (2), type and tag (17); of a Certificate that has
+ * nothing but the 32 bytes by which OpenSSL knows its question again.
+ */
+#define VERIFY_OVERHEAD 25
+#define NO_CERTIFICATE_RECORD 57
+
+static __always_inline bool is_signature(u32 bytes)
+{
+	return (bytes >= 64 && bytes <= 104) || bytes == 114 || (bytes >= 136 && bytes <= 139) ||
+	       bytes == 128 || bytes == 256 || bytes == 384 || bytes == 512;
+}
+
+static __always_inline void note_record_of_proof(union record_watch *watch, u8 type, u32 length)
+{
+	bool proven = false;
+
+	if (type == TLS_APPLICATION_DATA && is_finished(type, length)) {
+		if (watch->messages == 2)
+			proven = is_signature(watch->behind - VERIFY_OVERHEAD);
+		else
+			proven = watch->messages == 1 && watch->behind == NO_CERTIFICATE_RECORD;
+	}
+	if (proven)
+		watch->flags |= WATCH_FINISHED;
+	else
+		watch->flags &= ~WATCH_FINISHED;
+	watch->behind = length;
+	if (watch->messages < RECORDS_BEHIND_MOST)
+		watch->messages++;
+}
+
 /* A global function, of plain numbers: the verifier works through it once a program, not once a record. */
 __noinline u64 note_record(u64 before, u32 type, u32 length)
 {
 	union record_watch watch = {.all = before};
 
-	if (watch.flags & WATCH_FLIGHT)
+	if (watch.flags & WATCH_FLIGHT) {
 		note_record_of_flight(&watch, type, length);
-	else
+		return watch.all;
+	}
+	if (watch.flags & WATCH_PROOF)
+		note_record_of_proof(&watch, type, length);
+	if (watch.flags & WATCH_REQUESTS)
 		note_record_of_request(&watch, type, length);
 	return watch.all;
 }
@@ -177,6 +217,14 @@ static __always_inline void watch_records(struct socket_state *st, u8 flags, u16
 static __always_inline bool records_were_followed(const union record_watch *watch)
 {
 	return watch->flags && watch->rest != RECORDS_LOST;
+}
+
+/* Is all that was followed a client's certificate that was asked for behind the handshake? */
+static __always_inline bool is_proof(const struct socket_state *st)
+{
+	const union record_watch watch = {.all = st->records};
+
+	return watch.flags & WATCH_PROOF && watch.flags & WATCH_FINISHED && !watch.rest;
 }
 
 /* What came at another time came not at once. */

@@ -34,15 +34,18 @@ static __always_inline bool server_is_wanted(const struct target_ref *target, st
 	return port_is_wanted(target, is_unix(sk) ? 0 : FIELD(sk, __sk_common.skc_num));
 }
 
-/* How a connection of the target is found to be HTTP/2: enum http2_follow at its beginning. */
-static __always_inline u8 http2_wish(const struct target_ref *target)
+/*
+ * How a connection of the target is found to be HTTP/2: enum http2_follow at its beginning. `known`: it has
+ * spoken that to another target.
+ */
+static __always_inline u8 http2_wish(const struct target_ref *target, bool known)
 {
 	u32 index = target->index;
 	struct target_settings *settings = bpf_map_lookup_elem(&target_settings, &index);
 
 	if (!settings || settings->http2 == TACHO_HTTP2_NEVER || !can_follow_http2())
 		return HTTP2_OFF;
-	return settings->http2 == TACHO_HTTP2_ALWAYS ? HTTP2_TRY : HTTP2_AUTO;
+	return known || settings->http2 == TACHO_HTTP2_ALWAYS ? HTTP2_TRY : HTTP2_AUTO;
 }
 
 /* In place of a direction: what the first operation is remains to be seen. */
@@ -152,10 +155,26 @@ static __always_inline bool is_connected_to(const struct unix_sock *self, const 
 	       (const struct unix_sock *)BPF_CORE_READ(other, peer) != self;
 }
 
+/* Places of sockets without a name, and of accepted ones: UNIX_HASH_MOD is the last. */
+#define UNIX_PLACES 256
+
+/*
+ * Has it taken its name by itself (bind)? Then it stands in a table of the kernel by it, of abstract names or
+ * of files. An accepted end has the listening socket's name and stands among those that have none. Before
+ * Linux 6.0 this is not known.
+ */
+static __always_inline bool has_taken_name(const struct unix_sock *self)
+{
+	if (!bpf_core_type_exists(struct unix_table))
+		return false;
+	return BPF_CORE_READ(self, sk.__sk_common.skc_hash) >= UNIX_PLACES ||
+	       BPF_CORE_READ(self, sk.__sk_common.skc_bind_node.pprev);
+}
+
 /*
  * The accepted end of a unix connection has the listening socket's name, and shares it; the other end has
  * none, or one of its own. Once nobody listens any more, one that is left of two named ends counts as the
- * server's.
+ * server's, where nothing else tells.
  */
 static __always_inline u8 unix_role(struct sock *sk, u32 direction)
 {
@@ -178,7 +197,7 @@ static __always_inline u8 unix_role(struct sock *sk, u32 direction)
 		return TACHO_ROLE_LISTENER;
 	if (!named)
 		return other_named ? TACHO_ROLE_CLIENT : TACHO_ROLE_OTHER;
-	if (other_named && name_users(self) == 1 && name_users(other) > 1)
+	if (other_named && name_users(self) == 1 && (name_users(other) > 1 || has_taken_name(self)))
 		return TACHO_ROLE_CLIENT;
 	return TACHO_ROLE_SERVER;
 }
@@ -235,7 +254,7 @@ static __always_inline void accept_connection(struct sock *sk, struct socket_sta
 {
 	st->role = TACHO_ROLE_SERVER;
 	st->established = bpf_ktime_get_ns();
-	st->http2 = http2_wish(&st->target);
+	st->http2 = http2_wish(&st->target, false);
 	begin_arrivals(st, tcp_sock_of(sk));
 	if (!server_is_wanted(&st->target, sk))
 		st->role = TACHO_ROLE_IGNORED;
@@ -259,7 +278,7 @@ static __always_inline void take_role(struct sock *sk, struct socket_state *st, 
 {
 	st->role = role;
 	st->close_unseen = is_unix(sk);
-	st->http2 = role == TACHO_ROLE_SERVER ? http2_wish(&st->target) : HTTP2_OFF;
+	st->http2 = role == TACHO_ROLE_SERVER ? http2_wish(&st->target, st->http2 == HTTP2_TRY) : HTTP2_OFF;
 	if ((role == TACHO_ROLE_SERVER || role == TACHO_ROLE_DATAGRAM_SERVER) &&
 	    !server_is_wanted(&st->target, sk))
 		st->role = TACHO_ROLE_IGNORED;

@@ -74,7 +74,10 @@ struct socket_state {
 		u64 called_before; /* datagram socket: another one, before `called` */
 	};
 	u64 turn_arrival; /* of the last data that the server had to wait for */
-	u64 turn_read;	  /* when that was read */
+	union {
+		u64 turn_read;	 /* when that was read */
+		u64 interrupted; /* client: when the call was sent that a TLS handshake interrupts; 0: none */
+	};
 	u32 turn_bytes;
 	u32 busy;	  /* TCP's clock of having something to send, see socket_first_byte.bpf.h */
 	u64 left_waiting; /* see socket_sweep.bpf.h */
@@ -98,6 +101,8 @@ struct socket_state {
 	bool has_served;
 	bool has_called;
 	bool overtaken; /* stream: the hook of a receive may still come, see socket_unseen.bpf.h */
+	u8 preface;	/* stream server: bytes of HTTP/2's that were read, while that is in doubt */
+	bool asks;	/* client, in a TLS handshake: what was sent last is a call */
 	u64 number;	/* tells its peers and its ring from those of other sockets */
 	union {
 		u64 source;  /* without a ring: who sent what came last */
@@ -106,7 +111,7 @@ struct socket_state {
 	u64 called; /* who was called last */
 	union {
 		u32 told;     /* without a ring: datagrams of whose arrival a hook has told */
-		u32 read_seq; /* stream: up to where it was read, as far as hooks have told */
+		u32 read_seq; /* stream: up to where it was read, as far as hooks have told; unix: whether */
 	};
 	u32 read;   /* … that were received */
 	u32 doubts; /* see socket_datagram_ring.bpf.h */

@@ -66,6 +66,22 @@ static __always_inline u8 record_type(u32 offset)
 	return record_header(offset);
 }
 
+/* The first message of a handshake (RFC 8446, 4). */
+#define CLIENT_HELLO 1
+
+/*
+ * Does a handshake's message stand at `offset` of a read of so many bytes that is no ClientHello? Then the
+ * handshake is older than tacho. False if the read ends before. A global function, too.
+ */
+__noinline u32 is_later_message(u32 offset, u32 bytes)
+{
+	const void *buffer = first_buffer(NULL);
+	u8 message = CLIENT_HELLO;
+
+	return buffer && offset < bytes && !bpf_probe_read_user(&message, sizeof(message), buffer + offset) &&
+	       message != CLIENT_HELLO;
+}
+
 /*
  * What a turn is that begins with a read as short as a goodbye: enum tls_state, TLS_NONE if its bytes are not
  * found. A global function, too.

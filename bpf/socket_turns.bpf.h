@@ -59,7 +59,7 @@ static __always_inline void open_turn(struct socket_state *st, struct socket_sha
 	await_reply(st, sk, tp);
 	look_for_request(st);
 	st->counted_late = st->oneway_run >= ONE_WAY_RUN || is_streaming(st);
-	note_greeting(st);
+	note_greeting(st, bytes);
 	begin_handshake_turn(st, bytes);
 	st->turn++;
 	sample_turn(st, shard, now, bytes);
@@ -149,6 +149,19 @@ static __always_inline void drop_turn(struct socket_state *st, struct socket_sha
 		add(&shard->dismissed, 1);
 	st->ended = st->turn;
 	release_reader(st);
+}
+
+/*
+ * Is what a server sends its settings, before it has read all of the client's preface (nginx behind a proxy)?
+ * What it has read so far, a proxy's header or the beginning of the preface, is no request then.
+ */
+static __always_inline bool settles_first(const struct socket_state *st, u32 bytes)
+{
+	if (st->http2 < HTTP2_AUTO || st->turns != 1)
+		return false;
+	if (st->tls != TLS_PROXIED && !st->preface && (st->tls != TLS_NONE || !is_proxy_opening(st->opening)))
+		return false;
+	return http2_sends_settings(bytes);
 }
 
 static __always_inline void server_received(struct socket_state *st, struct socket_shard *shard,
@@ -247,6 +260,10 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 		await_reply(st, sk, tp);
 		return;
 	}
+	if (settles_first(st, bytes)) {
+		drop_turn(st, shard);
+		return;
+	}
 	first = first_byte_time(st, sk, tp, now, bytes);
 	st->ended = turn;
 	release_reader(st);
@@ -266,6 +283,13 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	st->oneway_run = 0;
 	if (st->tls == TLS_CONNECTED && may_say_goodbye(st, tp, bytes)) {
 		hold_last_turn(st, shard, first);
+		return;
+	}
+	if (is_proof(st)) {
+		st->records = 0;
+		if (!is_counted_late(st))
+			add(&shard->dismissed, 1);
+		add(&shard->handshakes, 1);
 		return;
 	}
 	if (is_counted_late(st)) {

@@ -60,7 +60,7 @@ static __always_inline void expect_unix_connection(struct sock *listener, const 
 										    : TACHO_ROLE_SERVER;
 	connection->state.close_unseen = true;
 	connection->state.http2 =
-	    connection->state.role == TACHO_ROLE_SERVER ? http2_wish(&from->target) : HTTP2_OFF;
+	    connection->state.role == TACHO_ROLE_SERVER ? http2_wish(&from->target, false) : HTTP2_OFF;
 	connection->state.established = bpf_ktime_get_ns();
 	connection->name = unix_name(listener);
 }

@@ -27,14 +27,30 @@ static __always_inline u32 unseen_bytes(const struct socket_state *st, struct so
 }
 
 /*
+ * A unix socket has no positions. But what was told to have come to it, and is gone, was read. That only
+ * tells where no hook has ever seen a receive: elsewhere the hook of one may be on its way.
+ */
+static __always_inline bool was_read_from_unix(const struct socket_state *st, struct sock *sk)
+{
+	return is_unix_stream(st) && !st->read_seq && st->arrival && !FIELD(sk, sk_receive_queue.qlen);
+}
+
+/*
  * A hook sees a receive of so many bytes.
  * @return whether a send has overtaken it: what was read, or its beginning, is part of a turn already
  */
 static __always_inline bool was_overtaken(struct socket_state *st, const struct tcp_sock *tp, u32 bytes)
 {
-	u32 read = FIELD(tp, copied_seq);
-	bool overtaken = st->overtaken && read - st->read_seq < bytes;
+	u32 read;
+	bool overtaken;
 
+	if (!tp) {
+		if (is_unix_stream(st) && (st->role == TACHO_ROLE_SERVER || st->role == TACHO_ROLE_CLIENT))
+			st->read_seq = 1;
+		return false;
+	}
+	read = FIELD(tp, copied_seq);
+	overtaken = st->overtaken && read - st->read_seq < bytes;
 	st->read_seq = read;
 	st->overtaken = false;
 	return overtaken;
@@ -42,6 +58,8 @@ static __always_inline bool was_overtaken(struct socket_state *st, const struct 
 
 static __always_inline void note_position(struct socket_state *st, const struct tcp_sock *tp)
 {
+	if (!tp)
+		return;
 	st->read_seq = FIELD(tp, copied_seq);
 	st->overtaken = true;
 }
@@ -64,7 +82,7 @@ static __always_inline void open_unseen_turn(struct socket_state *st, struct soc
 		skip_unseen(st, tp);
 		return;
 	}
-	read = unseen_bytes(st, sk, tp);
+	read = tp ? unseen_bytes(st, sk, tp) : was_read_from_unix(st, sk);
 	if (!read)
 		return;
 	note_position(st, tp);
@@ -106,12 +124,13 @@ static __always_inline void end_unseen_call(struct socket_state *st, struct sock
 		skip_unseen(st, tp);
 		return;
 	}
-	if (!unseen_bytes(st, sk, tp))
+	if (tp ? !unseen_bytes(st, sk, tp) : !was_read_from_unix(st, sk))
 		return;
 	note_position(st, tp);
 	st->arrival = 0;
 	st->call_open = false;
-	st->write_seq = FIELD(tp, write_seq) - bytes;
+	if (tp)
+		st->write_seq = FIELD(tp, write_seq) - bytes;
 	if (st->tls > TLS_CONNECTED) {
 		st->tls = TLS_CONNECTED;
 		return;

@@ -24,9 +24,15 @@ struct in6_addr {
 	} in6_u;
 };
 
+struct hlist_node {
+	struct hlist_node **pprev;
+};
+
 struct sock_common {
 	__be32 skc_daddr;
 	__be32 skc_rcv_saddr;
+	unsigned int skc_hash;
+	struct hlist_node skc_bind_node;
 	__be16 skc_dport;
 	__u16 skc_num;
 	unsigned short skc_family;
@@ -87,6 +93,7 @@ struct inet_connection_sock {
 struct tcp_sock {
 	u32 copied_seq;
 	u32 rcv_nxt;
+	u32 rcv_wup; /* rcv_nxt when something was sent last */
 	u32 write_seq;
 	u32 snd_nxt;
 	u32 snd_una;
@@ -140,6 +147,11 @@ struct unix_sock {
 	struct sock sk;
 	struct unix_address *addr;
 	struct sock *peer;
+};
+
+/* Of sockets by name (Linux 6.0). */
+struct unix_table {
+	struct hlist_head *buckets;
 };
 
 struct udp_sock {

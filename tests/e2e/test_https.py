@@ -5,7 +5,9 @@ import subprocess
 import pytest
 
 from support.clients import Counted, ab
+from support.clients.certified import certified
 from support.servers import GnutlsServer, Nginx
+from support.servers.apache import Apache
 from support.tacho import Tacho, target
 
 
@@ -71,3 +73,22 @@ def test_early_data(cgroups, agree):
         assert connections < change.of("tacho_handshakes_total") <= 2 * (1 + connections)
         assert change.of("tacho_requests_unanswered_total") == 0
         assert 0 < change.of("tacho_request_duration_seconds_sum") < 0.1 * connections
+
+
+@pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
+@pytest.mark.parametrize("asked_before", [0, 2])
+def test_a_certificate_that_is_asked_for_late(cgroups, agree, version, asked_before):
+    """Within a request, by another handshake (TLS 1.2) or behind the first one (TLS 1.3): on neither side is it one more."""
+    groups = {name: cgroups(name) for name in ("apache", "caller")}
+    connections = 20
+    with (
+        Apache(groups["apache"].prefix, model="event", http2=True) as server,
+        Tacho({"targets": [target(name, group.path) for name, group in groups.items()]}) as tacho,
+    ):
+        with tacho.watch("apache") as served, tacho.watch("caller") as called:
+            counted = certified(server, version, connections, asked_before, groups["caller"].prefix)
+        assert counted.requests == 4 * connections
+        agree(f"Apache, {version}, a certificate is asked for behind {asked_before} requests", counted, served)
+        assert called.of("tacho_dependency_calls_total", peer=f"127.0.0.1:{server.tls_port}") == counted.requests
+        assert called.requests == 0
+        assert served.of("tacho_requests_unanswered_total") == 0

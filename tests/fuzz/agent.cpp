@@ -232,6 +232,9 @@ class Hands {
       bytes[2] = content == Content::hello ? 1 : 3;
       bytes[3] = static_cast<char>((size - kRecordHeader) >> 8);
       bytes[4] = static_cast<char>(size - kRecordHeader);
+      if (content == Content::hello && size > kRecordHeader) {
+        bytes[kRecordHeader] = 1;  // ClientHello
+      }
     }
     return bytes;
   }

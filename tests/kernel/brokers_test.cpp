@@ -1,4 +1,5 @@
-// Message brokers: what a subscriber says to what it was delivered gets no reply, whatever is delivered next.
+// Message brokers: what a subscriber says to what it was delivered gets no reply, whatever is delivered next. So it is
+// with what keeps a WebSocket alive.
 
 #include <sys/socket.h>
 
@@ -29,6 +30,8 @@ struct Protocol {
   bool told;
 };
 
+const std::string kUpgrade = "GET /chat HTTP/1.1\r\nUpgrade: websocket\r\n\r\n";
+
 std::string amqp_frame(char type, const std::string& payload) {
   return ""s + type + "\0\1"s + "\0\0\0"s + static_cast<char>(payload.size()) + payload + '\xce';
 }
@@ -36,6 +39,7 @@ std::string amqp_frame(char type, const std::string& payload) {
 std::vector<Protocol> protocols() {
   const std::string subscribe = "\x82\x06\0\1\0\1a\1"s;
   const std::string puback = "\x40\2\0\7"s;
+  const std::string message = "\x81\x85maskhello"s;
   return {
       {"MQTT", "\x10\x0c\0\4MQTT\4\2\0\x3c\0\0"s, subscribe, puback, true},
       {"MQTT 3.1", "\x10\x0e\0\6MQIsdp\3\2\0\x3c\0\0"s, subscribe, puback, true},
@@ -43,6 +47,11 @@ std::vector<Protocol> protocols() {
       {"MQTT, several at once", "\x10\x0c\0\4MQTT\4\2\0\x3c\0\0"s, subscribe, puback + puback, true},
       {"AMQP", "AMQP\0\0\x09\1"s, amqp_frame(1, "\0\x14\0\x0a"s + std::string(30, 'a')),
        amqp_frame(1, "\0\x3c\0\x50"s + std::string(9, '\0')), true},
+      {"WebSocket, pongs", kUpgrade, message, "\x8a\x84mask1234"s, true},
+      {"WebSocket, empty pongs", kUpgrade, message, "\x8a\x80mask"s, true},
+      {"WebSocket, the client's pings", kUpgrade, message, "\x89\x84mask1234"s, true},
+      {"WebSocket, answers of the application", kUpgrade, message, "\x81\x81mask3"s, false},
+      {"another protocol that begins so", "hello"s + kUpgrade, message, "\x8a\x84mask1234"s, false},
       {"another protocol", "hello brok"s, subscribe, puback, false},
   };
 }

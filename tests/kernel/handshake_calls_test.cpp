@@ -39,7 +39,9 @@ void check_calls(const Flights& flights, int calls) {
   });
   const UniqueFd server = accept_from(listener);
   for (const auto& [pieces, reply] : flights) {
-    receive_once(server, std::accumulate(pieces.begin(), pieces.end(), std::string()).size());
+    if (!pieces.empty()) {
+      receive_once(server, std::accumulate(pieces.begin(), pieces.end(), std::string()).size());
+    }
     send_bytes(server, reply);
   }
   (void)client.hear();
@@ -94,6 +96,49 @@ TEST_CASE("what a server sends when a client's last flight has come is no answer
   };
   for (const auto& [flights, calls] : cases) {
     check_calls(flights, calls);
+  }
+}
+
+TEST_CASE("a call within which a client's certificate is asked for is one") {
+  using Pieces = std::vector<std::string>;
+  const std::string answer = record(23, std::string(90, 'a'));
+  const std::string again = record(22, std::string(28, 'r'));
+  const std::string flight = record(22, std::string(2000, 'f'));
+  const std::string last = kChangeCipherSpec + kFinished12;
+  const std::string question = record(23, std::string(250, '?'));
+  const std::string ticket = record(23, std::string(250, 't'));
+  struct Case {
+    Flights handshake;
+    Flights flights;
+    int calls;
+  };
+  const Flights old = {{{kHello}, kHello}, {{kKeyExchange, kChangeCipherSpec, kFinished12}, last}};
+  const Flights modern = {{{kHello}, kHello}, {{kFinished}, ticket}};
+  const std::pair<Pieces, std::string> call{{kRequest}, answer};
+  const std::pair<Pieces, std::string> interrupted{{kRequest}, again};
+  const std::pair<Pieces, std::string> hello{{kHello}, flight};
+  const std::pair<Pieces, std::string> keys{{kKeyExchange + last}, last};
+  const std::pair<Pieces, std::string> late{{}, answer};
+  const std::vector<Case> cases = {
+      // TLS 1.2: the first call, a later one, one whose answer shares a read with the end of the handshake.
+      {old, {interrupted, hello, keys, late, call}, 2},
+      {old, {call, interrupted, hello, keys, late}, 2},
+      {old, {interrupted, hello, {{kKeyExchange + last}, last + answer}, call}, 2},
+      // The client goes on sending the call behind the second handshake.
+      {old, {interrupted, hello, keys, call}, 1},
+      // A call behind the client's last flight, before the server's.
+      {{{{kHello}, kHello}}, {{{kKeyExchange + last, kRequest}, last}, late, call}, 2},
+      // TLS 1.3: with a certificate, without one, in pieces; and what is not quite such a flight.
+      {modern, {{{kRequest}, question}, {{kCertificate + kVerify + kFinished}, ticket}, late, call}, 2},
+      {modern, {{{kRequest}, question}, {{kNoProof + kLongFinished}, answer}, call}, 2},
+      {modern, {{{kRequest}, question}, {{kCertificate, kVerify, kFinished}, answer}, call}, 2},
+      {modern, {call, {{kCertificate + kVerify + kRequest}, answer}}, 2},
+      {modern, {call, {{kRequest + kFinished}, answer}, {{kFinished}, answer}}, 3},
+  };
+  for (const Case& c : cases) {
+    Flights all = c.handshake;
+    all.insert(all.end(), c.flights.begin(), c.flights.end());
+    check_calls(all, c.calls);
   }
 }
 

@@ -6,17 +6,20 @@
 
 #include <array>
 #include <catch2/catch.hpp>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "kernel/support/cgroup.h"
 #include "kernel/support/child.h"
+#include "kernel/support/place.h"
 #include "kernel/support/running.h"
 #include "kernel/support/wire.h"
 
 using tacho::UniqueFd;
 using namespace tacho::kernel_test;
+using namespace std::string_literals;
 
 namespace {
 
@@ -255,6 +258,138 @@ TEST_CASE("HTTP/2 behind a proxy's header is counted by streams, however the hea
   }
   server.finish();
   CHECK(tacho.page().value("tacho_requests_unanswered_total") == 0);
+}
+
+TEST_CASE("HTTP/2 is counted by streams in whatever pieces its preface is read, and however early settings are sent") {
+  enum class Settings : std::uint8_t { late, behind_header, within_preface };
+  const auto http2 = GENERATE(Http2::on, Http2::automatic);
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  Running tacho(following(cgroup.path(), http2));
+  struct Way {
+    std::string header;
+    std::size_t header_piece;
+    std::size_t piece;
+    Settings settings;
+  };
+  const std::string line = "PROXY TCP4 192.0.2.7 192.0.2.8 51234 443\r\n";
+  const std::string signed_header = "\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c"s + std::string(12, '\x16');
+  std::vector<Way> ways;
+  for (const std::string& header : {""s, line, signed_header}) {
+    for (const std::size_t header_piece : {std::size_t{1}, std::size_t{100}}) {
+      for (const std::size_t piece : {1UL, 2UL, 3UL, 7UL, 100UL}) {
+        for (const Settings settings : {Settings::late, Settings::behind_header, Settings::within_preface}) {
+          ways.push_back({header, header_piece, piece, settings});
+        }
+      }
+    }
+  }
+  const std::string asked = kPreface + frame(kSettings, 0, 0) + frame(kHeaders, 1, 20) + frame(kHeaders, 3, 20);
+  const std::string settings = "\0\0\x12\4\0\0\0\0\0"s + std::string(18, 's');
+  const std::string replied = frame(kHeaders, 1, 10) + frame(kHeaders, 3, 10);
+  Child server(cgroup.directory(), [&](Line& parent) {
+    const UniqueFd listener = listen_tcp();
+    parent.tell(port_of(listener));
+    for (const Way& way : ways) {
+      const UniqueFd connection = accept_from(listener);
+      const auto send_at = [&](Settings when) {
+        if (way.settings == when) {
+          send_bytes(connection, settings);
+        }
+      };
+      receive_all(connection, way.header.size(), way.header_piece, by_recv);
+      send_at(Settings::behind_header);
+      receive_all(connection, 3, std::min(way.piece, std::size_t{3}), by_recv);
+      send_at(Settings::within_preface);
+      receive_all(connection, asked.size() - 3, way.piece, by_recv);
+      send_at(Settings::late);
+      send_bytes(connection, replied);
+      parent.tell();
+      (void)parent.hear();
+    }
+  });
+  const auto port = static_cast<std::uint16_t>(server.hear());
+  int requests = 0;
+  for (const Way& way : ways) {
+    CAPTURE(way.header, way.header_piece, way.piece, static_cast<int>(way.settings));
+    const UniqueFd client = connect_tcp(port);
+    send_bytes(client, way.header + asked);
+    receive_all(client, settings.size() + replied.size(), 100, by_recv);
+    (void)server.hear();
+    requests += 2;
+    const Page page = tacho.page();
+    CHECK(page.value("tacho_requests_total") == requests);
+    CHECK(page.value("tacho_requests_in_flight") == 0);
+    server.tell();
+  }
+  server.finish();
+  CHECK(tacho.page().value("tacho_requests_unanswered_total") == 0);
+  CHECK(lost(tacho.page()) == 0);
+}
+
+TEST_CASE("streams of HTTP/2 that are open when a unix connection ends are not in flight, those before count") {
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  Running tacho(watching(cgroup.path()));
+  const std::string asked = kPreface + frame(kSettings, 0, 0) + frame(kHeaders, 1, 20) + frame(kHeaders, 3, 20) +
+                            frame(kHeaders, 5, 20) + frame(kHeaders, 7, 20) + frame(kReset, 7, 4);
+  const std::string replied = frame(kSettings, 0, 0) + frame(kHeaders, 1, 10) + frame(kHeaders, 3, 10);
+  const Place place(Place::Kind::unix_stream);
+  Child server = server_at(place, cgroup.directory(), [&](const UniqueFd& connection, Line&) {
+    receive_all(connection, asked.size(), asked.size(), by_recv);
+    send_bytes(connection, replied);
+  });
+  {
+    const UniqueFd client = connect_to(server, place);
+    send_bytes(client, asked);
+    receive_all(client, replied.size(), replied.size(), by_recv);
+  }
+  (void)server.hear();
+  server.tell();
+  (void)server.hear();
+  const Page page = tacho.page();
+  CHECK(page.value("tacho_requests_total") == 2);
+  CHECK(page.value("tacho_requests_unanswered_total") == 1);
+  CHECK(page.value("tacho_requests_in_flight") == 0);
+  server.tell();
+  server.finish();
+}
+
+TEST_CASE("an HTTP/2 connection that goes to another target is counted by streams there, too") {
+  const Watched first;
+  const Watched second;
+  const std::string begun = kPreface + frame(kSettings, 0, 0) + frame(kHeaders, 1, 20);
+  constexpr std::uint32_t kPairs = 23;
+  Child server(first.directory(), [&](Line& parent) {
+    const UniqueFd listener = listen_tcp();
+    parent.tell(port_of(listener));
+    const UniqueFd connection = accept_from(listener);
+    receive_all(connection, begun.size(), begun.size(), by_recv);
+    send_bytes(connection, frame(kSettings, 0, 0) + frame(kHeaders, 1, 10));
+    (void)parent.hear();
+    std::ofstream(second.directory() + "/cgroup.procs") << ::getpid() << std::flush;
+    parent.tell();
+    for (std::uint32_t i = 0; i < kPairs; ++i) {
+      const std::uint32_t stream = 3 + 4 * i;
+      receive_all(connection, 58, 58, by_recv);
+      send_bytes(connection, frame(kHeaders, stream + 2, 10) + frame(kHeaders, stream, 10));
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const UniqueFd client = connect_tcp(static_cast<std::uint16_t>(server.hear()));
+  send_bytes(client, begun);
+  receive_all(client, 28, 28, by_recv);
+  server.tell();
+  (void)server.hear();
+  for (std::uint32_t i = 0; i < kPairs; ++i) {
+    send_bytes(client, frame(kHeaders, 3 + 4 * i, 20) + frame(kHeaders, 5 + 4 * i, 20));
+    receive_all(client, 38, 38, by_recv);
+  }
+  (void)server.hear();
+  CHECK(first.value("tacho_requests_total") == 1);
+  CHECK(second.value("tacho_requests_total") == 2 * kPairs);
+  CHECK(second.value("tacho_requests_in_flight") == 0);
+  server.tell();
+  server.finish();
 }
 
 TEST_CASE("where HTTP/2 is not to be followed, turns count and the preface says that they are too few") {

@@ -4,11 +4,16 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/utsname.h>
+#include <unistd.h>
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "kernel/support/child.h"
 #include "kernel/support/running.h"
@@ -23,9 +28,10 @@ namespace {
 constexpr int kRequests = 23;
 
 struct UnixName {
-  explicit UnixName(const std::string& text) {
+  /// @param in_files a path; else an abstract name
+  explicit UnixName(const std::string& text, bool in_files = false) {
     address.sun_family = AF_UNIX;
-    std::memcpy(&address.sun_path[1], text.data(), text.size());
+    std::memcpy(&address.sun_path[in_files ? 0 : 1], text.data(), text.size());
     length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
   }
   [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
@@ -38,6 +44,16 @@ UniqueFd unix_socket(int type, const UnixName& name) {
   UniqueFd socket(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
   must(::bind(socket.get(), name.get(), name.length) == 0, "bind");
   return socket;
+}
+
+/// Of the running kernel: 6.12 is {6, 12}.
+std::pair<int, int> release() {
+  utsname name{};
+  must(::uname(&name) == 0, "uname");
+  int major = 0;
+  int minor = 0;
+  must(std::sscanf(name.release, "%d.%d", &major, &minor) == 2, "release");
+  return {major, minor};
 }
 
 void connect_unix(const UniqueFd& socket, const UnixName& name) {
@@ -65,6 +81,60 @@ TEST_CASE("a unix client with a name of its own is a client") {
   CHECK(where.value("tacho_dependency_calls_total", {{"peer", "unix:@" + text}}) == kRequests);
   client.tell();
   client.finish();
+}
+
+TEST_CASE("a unix client with a name of its own is a client also when nobody listens any more") {
+  const int type = GENERATE(SOCK_STREAM, SOCK_SEQPACKET);
+  const bool in_files = GENERATE(false, true);
+  CAPTURE(type, in_files);
+  if (release().first < 6) {
+    WARN("skipped: before Linux 6.0 nothing tells such a client from a server");
+    return;
+  }
+  const Watched client_side;
+  const Watched server_side;
+  const std::string text = (in_files ? "/tmp/" : playground()) + unique_name();
+  const UnixName name(text, in_files);
+  const UnixName own_name(text + "-client", in_files);
+  Child server(server_side.directory(), [&](Line& parent) {
+    UniqueFd listener = unix_socket(type, name);
+    must(::listen(listener.get(), 8) == 0, "listen");
+    parent.tell();
+    const UniqueFd connection(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    listener.reset();
+    parent.tell();
+    serve(connection, kRequests, 10, 20);
+    parent.tell();
+    (void)parent.hear();
+  });
+  (void)server.hear();
+  Child client(client_side.directory(), [&](Line& parent) {
+    const UniqueFd socket = unix_socket(type, own_name);
+    connect_unix(socket, name);
+    parent.tell();
+    (void)parent.hear();
+    ask(socket, kRequests, 10, 20);
+    parent.tell();
+    (void)parent.hear();
+  });
+  (void)client.hear();
+  (void)server.hear();
+  client.tell();
+  (void)client.hear();
+  (void)server.hear();
+  CHECK(client_side.value("tacho_requests_total") == 0);
+  const std::string peer = (in_files ? "unix:" : "unix:@") + text;
+  CHECK(client_side.value("tacho_dependency_calls_total", {{"peer", peer}}) == kRequests);
+  CHECK(server_side.value("tacho_requests_total") == kRequests);
+  CHECK(server_side.value("tacho_dependency_calls_total") == 0);
+  client.tell();
+  client.finish();
+  server.tell();
+  server.finish();
+  if (in_files) {
+    ::unlink(text.c_str());
+    ::unlink((text + "-client").c_str());
+  }
 }
 
 TEST_CASE("a unix datagram server's requests are counted") {
@@ -182,4 +252,54 @@ TEST_CASE("a socket that is not connected yet when tacho starts is no open conne
   CHECK(tacho.page().value("tacho_dependency_calls_total", {{"target", "t"}}) == kRequests);
   client.tell();
   client.finish();
+}
+
+TEST_CASE("a socket that is disconnected calls another peer, or listens, as a new one would") {
+  const auto disconnect = [](const UniqueFd& socket) {
+    const sockaddr nobody{.sa_family = AF_UNSPEC, .sa_data = {}};
+    must(::connect(socket.get(), &nobody, sizeof(nobody)) == 0, "disconnect");
+  };
+  const Watched where;
+  const std::array<UniqueFd, 2> listeners{listen_tcp(), listen_tcp()};
+  const std::array<std::uint16_t, 2> ports{port_of(listeners[0]), port_of(listeners[1])};
+  Child caller(where.directory(), [&](Line& parent) {
+    const UniqueFd socket = connect_tcp(ports[0]);
+    // Of the last call no answer is read.
+    ask(socket, kRequests, 10, 20);
+    send_once(socket, 10);
+    (void)parent.hear();
+    disconnect(socket);
+    const sockaddr_in second = loopback(ports[1]);
+    must(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&second), sizeof(second)) == 0, "connect");
+    ask(socket, kRequests, 10, 20);
+    (void)parent.hear();
+    disconnect(socket);
+    const sockaddr_in any = loopback(0);
+    must(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&any), sizeof(any)) == 0, "bind");
+    must(::listen(socket.get(), 8) == 0, "listen");
+    parent.tell(port_of(socket));
+    serve(accept_from(socket), kRequests, 10, 20);
+    parent.tell();
+    (void)parent.hear();
+  });
+  {
+    const UniqueFd first = accept_from(listeners[0]);
+    serve(first, kRequests, 10, 20);
+    receive_once(first, 10);
+    caller.tell();
+    const UniqueFd second = accept_from(listeners[1]);
+    serve(second, kRequests, 10, 20);
+    caller.tell();
+  }
+  const UniqueFd client = connect_tcp(static_cast<std::uint16_t>(caller.hear()));
+  ask(client, kRequests, 10, 20);
+  (void)caller.hear();
+  for (const std::uint16_t port : ports) {
+    CHECK(where.value("tacho_dependency_calls_total", {{"peer", "127.0.0.1:" + std::to_string(port)}}) == kRequests);
+  }
+  CHECK(where.value("tacho_requests_total") == kRequests);
+  CHECK(where.value("tacho_connections_total", {{"role", "server"}}) == 1);
+  CHECK(where.value("tacho_connections_total", {{"role", "client"}}) == 2);
+  caller.tell();
+  caller.finish();
 }

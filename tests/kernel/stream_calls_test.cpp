@@ -117,6 +117,31 @@ TEST_CASE("a client that sends while an answer waits unread has its calls told t
       wait_until_told);
 }
 
+TEST_CASE("a client that calls again while an answer waits unread is told, though one call is missing") {
+  const std::string call(100, 'x');
+  const Watched where;
+  const UniqueFd listener = listen_tcp();
+  Child client(where.directory(), [&, port = port_of(listener)](Line& parent) {
+    const UniqueFd socket = connect_tcp(port);
+    send_text(socket, call);
+    for (int i = 1; i < kRounds; ++i) {
+      send_text(socket, call);
+      std::array<char, 100> both{};
+      must(::recv(socket.get(), both.data(), both.size(), MSG_PEEK | MSG_WAITALL) == 100, "peek");
+      receive_once(socket, 50);
+    }
+    receive_once(socket, 50);
+    parent.tell();
+    (void)parent.hear();
+  });
+  serve(accept_from(listener), kRounds, 100, 50);
+  (void)client.hear();
+  CHECK(where.value("tacho_dependency_calls_total") == kRounds - 1);
+  wait_until_told(where);
+  client.tell();
+  client.finish();
+}
+
 TEST_CASE("a client that always has two calls open, one more for each answer, has one too few and is not told") {
   const std::string call(100, 'x');
   const Watched where;
@@ -145,6 +170,22 @@ TEST_CASE("a client that always has two calls open, one more for each answer, ha
   REQUIRE(shared().wait_for([&] { return where.value("tacho_observed_rps") > 0 && where.sends() == sends; }));
   CHECK(where.value("tacho_dependency_calls_total") == kRounds - 1);
   CHECK(told(where) == 0);
+  client.tell();
+  client.finish();
+}
+
+TEST_CASE("what a client answers that its server asks are calls, but for the last") {
+  const Watched where;
+  const UniqueFd listener = listen_tcp();
+  Child client(where.directory(), [port = port_of(listener)](Line& parent) {
+    serve(connect_tcp(port), kRounds, 10, 20);
+    parent.tell();
+    (void)parent.hear();
+  });
+  ask(accept_from(listener), kRounds, 10, 20);
+  (void)client.hear();
+  CHECK(where.value("tacho_dependency_calls_total") == kRounds - 1);
+  CHECK(where.value("tacho_requests_total") == 0);
   client.tell();
   client.finish();
 }

@@ -2,12 +2,14 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <catch2/catch.hpp>
 #include <system_error>
 
 #include "kernel/support/child.h"
+#include "kernel/support/place.h"
 #include "kernel/support/running.h"
 #include "kernel/support/server.h"
 #include "kernel/support/wire.h"
@@ -156,4 +158,43 @@ TEST_CASE("calls whose answers are spliced to a pipe count, the last one at the 
   CHECK(where.value("tacho_dependency_calls_total") == kRequests);
   client.tell();
   client.finish();
+}
+
+TEST_CASE("requests and calls on a unix socket all of whose data is spliced count, but for the last call") {
+  const Watched where;
+  const Watched elsewhere;
+  const Place place(Place::Kind::unix_stream);
+  Child server = server_at(place, where.directory(), [](const UniqueFd& connection, Line&) {
+    const Pipe pipe;
+    for (int i = 0; i < kRequests; ++i) {
+      splice_all(connection, pipe.in, kSize);
+      splice_all(pipe.out, connection, kSize);
+      send_once(connection, kSize);  // the rest of the reply
+    }
+  });
+  (void)server.hear();
+  Child caller(elsewhere.directory(), [&place](Line& parent) {
+    const UniqueFd socket = place.connect();
+    const Pipe pipe;
+    for (int i = 0; i < kRequests; ++i) {
+      send_once(socket, kSize);
+      splice_all(socket, pipe.in, 2 * kSize);
+      std::array<char, 2 * kSize> answer{};
+      must(::read(pipe.out.get(), answer.data(), answer.size()) > 0, "read");
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  (void)caller.hear();
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == kRequests);
+  CHECK(where.observations("tacho_request_duration_seconds") == kRequests);
+  CHECK(elsewhere.value("tacho_dependency_calls_total") >= kRequests - 1);
+  CHECK(elsewhere.value("tacho_dependency_calls_total") <= kRequests);
+  caller.tell();
+  caller.finish();
+  server.tell();
+  (void)server.hear();
+  server.tell();
+  server.finish();
 }

@@ -12,7 +12,8 @@ inline std::string record(char type, const std::string& body) {
          static_cast<char>(body.size() & 0xffU) + body;
 }
 
-inline const std::string kHello = record(22, std::string(300, 'h'));
+/// A ClientHello, the message of type 1.
+inline const std::string kHello = record(22, "\1" + std::string(299, 'h'));
 inline const std::string kChangeCipherSpec = record(20, "\1");
 inline const std::string kFinished = record(23, std::string(53, 'f'));
 inline const std::string kKeyExchange = record(22, std::string(70, 'k'));
@@ -25,6 +26,8 @@ inline const std::string kAlert = record(21, std::string(26, 'a'));
 inline const std::string kCertificate = record(23, std::string(900, 'c'));
 inline const std::string kNoCertificate = record(23, std::string(25, 'c'));
 inline const std::string kVerify = record(23, std::string(97, 'v'));
+/// A certificate that is asked for behind the handshake and that the client has not.
+inline const std::string kNoProof = record(23, std::string(57, 'c'));
 inline const std::string kWholeFlight = record(23, std::string(1010, 'c'));
 inline const std::string kEndOfEarlyData = record(23, std::string(21, 'e'));
 inline const std::string kLongFinished = record(23, std::string(69, 'f'));

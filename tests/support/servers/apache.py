@@ -30,6 +30,10 @@ Listen 127.0.0.1:{port}
     SSLCertificateFile {certificate}
     SSLCertificateKeyFile {key}
     Protocols h2 http/1.1
+    SSLCACertificateFile {certificate}
+    <Location /known>
+        SSLVerifyClient require
+    </Location>
 </VirtualHost>
 """
 
@@ -38,7 +42,7 @@ class Apache(Server):
     """`model`: prefork, worker or event. Serves `/static`, 8 KiB: a mapped file, sent with its header by one writev.
 
     `more` are lines of its configuration, with {modules} where its modules are. With `http2` it speaks HTTP/1.1 and HTTP/2 under TLS on
-    `tls_port`, too.
+    `tls_port`, too; it asks for a client's certificate, which may be its own, once /known is asked for.
     """
 
     name = "apache"
@@ -55,8 +59,8 @@ class Apache(Server):
         (self.directory / "www" / "static").write_bytes(b"x" * 8192)
         more = self._more
         if self.tls_port:
-            certificate, key = self_signed(self.directory)
-            more += _HTTP2.format(modules=_MODULES, port=self.tls_port, certificate=certificate, key=key)
+            self.certificate, self.key = self_signed(self.directory)
+            more += _HTTP2.format(modules=_MODULES, port=self.tls_port, certificate=self.certificate, key=self.key)
         configuration = self.directory / "httpd.conf"
         configuration.write_text(
             _CONFIGURATION.format(
