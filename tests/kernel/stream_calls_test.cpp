@@ -70,6 +70,19 @@ void check_untold(const Watched& where) {
   CHECK(told(where) == 0);
 }
 
+// kRounds calls of 100 bytes, two of them open but for the last: one more for each answer, of 50.
+template <class Wait>
+void keep_two_open(const UniqueFd& socket, const Wait& wait_before_reading) {
+  const std::string call(100, 'x');
+  send_text(socket, call);
+  for (int i = 1; i < kRounds; ++i) {
+    send_text(socket, call);
+    wait_before_reading();
+    receive_once(socket, 50);
+  }
+  receive_once(socket, 50);
+}
+
 }  // namespace
 
 TEST_CASE("a client that sends several calls before it reads has its calls told to be too few") {
@@ -118,19 +131,14 @@ TEST_CASE("a client that sends while an answer waits unread has its calls told t
 }
 
 TEST_CASE("a client that calls again while an answer waits unread is told, though one call is missing") {
-  const std::string call(100, 'x');
   const Watched where;
   const UniqueFd listener = listen_tcp();
   Child client(where.directory(), [&, port = port_of(listener)](Line& parent) {
     const UniqueFd socket = connect_tcp(port);
-    send_text(socket, call);
-    for (int i = 1; i < kRounds; ++i) {
-      send_text(socket, call);
+    keep_two_open(socket, [&socket] {
       std::array<char, 100> both{};
       must(::recv(socket.get(), both.data(), both.size(), MSG_PEEK | MSG_WAITALL) == 100, "peek");
-      receive_once(socket, 50);
-    }
-    receive_once(socket, 50);
+    });
     parent.tell();
     (void)parent.hear();
   });
@@ -143,17 +151,10 @@ TEST_CASE("a client that calls again while an answer waits unread is told, thoug
 }
 
 TEST_CASE("a client that always has two calls open, one more for each answer, has one too few and is not told") {
-  const std::string call(100, 'x');
   const Watched where;
   const UniqueFd listener = listen_tcp();
-  Child client(where.directory(), [&, port = port_of(listener)](Line& parent) {
-    const UniqueFd socket = connect_tcp(port);
-    send_text(socket, call);
-    for (int i = 1; i < kRounds; ++i) {
-      send_text(socket, call);
-      receive_once(socket, 50);
-    }
-    receive_once(socket, 50);
+  Child client(where.directory(), [port = port_of(listener)](Line& parent) {
+    keep_two_open(connect_tcp(port), [] {});
     parent.tell();
     (void)parent.hear();
   });
