@@ -9,7 +9,6 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <chrono>
-#include <fstream>
 #include <string>
 #include <thread>
 
@@ -158,7 +157,7 @@ TEST_CASE("a thread may go to another target with its request open") {
       for (int i = 0; i < kRequests; ++i) {
         receive_once(connection, kRequest);
         if (i == kMoved) {
-          must((std::ofstream(to.directory() + "/cgroup.procs") << ::getpid() << std::flush).good(), "cgroup.procs");
+          move_to(to.directory(), ::getpid());
         }
         const ThreadClock::Reading began = clock.read();
         nap(2ms);

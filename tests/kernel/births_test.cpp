@@ -94,12 +94,6 @@ double connections(const Watched& where, const char* name) {
   return where.value(name, {{"role", "client"}});
 }
 
-void join(const Cgroup& cgroup, pid_t pid) {
-  std::ofstream file(cgroup.directory() + "/cgroup.procs");
-  file << pid << std::flush;
-  must(file.good(), "cgroup.procs");
-}
-
 }  // namespace
 
 TEST_CASE("a request that comes with the connection's first packet counts, and so does the connection") {
@@ -207,7 +201,7 @@ TEST_CASE("a port is listened on until the last of its sockets is closed, also w
   Running tacho(config);
   server.tell();
   (void)server.hear();
-  join(cgroup, server.pid());
+  move_to(cgroup.directory(), server.pid());
   server.tell();
   ask(client, kRequests, 10, 20);
   (void)server.hear();

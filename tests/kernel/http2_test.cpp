@@ -6,7 +6,6 @@
 
 #include <array>
 #include <catch2/catch.hpp>
-#include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
@@ -365,7 +364,7 @@ TEST_CASE("an HTTP/2 connection that goes to another target is counted by stream
     receive_all(connection, begun.size(), begun.size(), by_recv);
     send_bytes(connection, frame(kSettings, 0, 0) + frame(kHeaders, 1, 10));
     (void)parent.hear();
-    std::ofstream(second.directory() + "/cgroup.procs") << ::getpid() << std::flush;
+    move_to(second.directory(), ::getpid());
     parent.tell();
     for (std::uint32_t i = 0; i < kPairs; ++i) {
       const std::uint32_t stream = 3 + 4 * i;

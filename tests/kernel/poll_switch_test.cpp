@@ -104,11 +104,6 @@ Child waiters_in(const std::string& directory) {
   });
 }
 
-void move_to(const std::string& directory, pid_t process) {
-  std::ofstream file(directory + "/cgroup.procs");
-  REQUIRE(static_cast<bool>(file << process << std::flush));
-}
-
 }  // namespace
 
 TEST_CASE("a polling call that is woken in vain goes on with the same wait") {

@@ -135,8 +135,7 @@ TEST_CASE("a thread in another cgroup is nobody's, and one that comes in is coun
     must(wait_on(silent, 1) == 0, "outside");
     parent.tell();
     (void)parent.hear();
-    std::FILE* file = std::fopen((directory + "/cgroup.procs").c_str(), "w");
-    must(file != nullptr && std::fprintf(file, "%d", ::getpid()) > 0 && std::fclose(file) == 0, "join");
+    move_to(directory, ::getpid());
     must(wait_on(silent, 1) == 0, "inside");
     parent.tell();
     (void)parent.hear();
@@ -158,10 +157,7 @@ TEST_CASE("a thread that leaves for an unwatched cgroup while it waits is not wa
   Child child = waiters_in(where.directory());
   (void)child.hear();
   REQUIRE(shared().wait_for([&] { return where.value("tacho_poll_waiters") == kThreads; }));
-  std::FILE* file = std::fopen((outside.directory() + "/cgroup.procs").c_str(), "w");
-  REQUIRE(file != nullptr);
-  REQUIRE(std::fprintf(file, "%d", child.pid()) > 0);
-  REQUIRE(std::fclose(file) == 0);
+  move_to(outside.directory(), child.pid());
   child.tell();
   (void)child.hear();
   CHECK(shared().wait_for([&] { return where.value("tacho_poll_waiters") == 0; }));

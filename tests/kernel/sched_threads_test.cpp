@@ -5,7 +5,6 @@
 
 #include <catch2/catch.hpp>
 #include <chrono>
-#include <cstdio>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -44,13 +43,6 @@ Child sleepers_in(const std::string& directory) {
     parent.tell();
     (void)parent.hear();
   });
-}
-
-void move(pid_t process, const std::string& directory) {
-  std::FILE* file = std::fopen((directory + "/cgroup.procs").c_str(), "w");
-  REQUIRE(file != nullptr);
-  CHECK(std::fprintf(file, "%d", process) > 0);
-  CHECK(std::fclose(file) == 0);
 }
 
 Labels label(const Cgroup& cgroup) {
@@ -195,7 +187,7 @@ TEST_CASE("threads that move count where they are, from their next switch on") {
   (void)child.hear();
   REQUIRE(shared().wait_for([&] { return all_asleep(child.pid(), kSleepers + 1); }));
   check_threads(shared(), label(from.cgroup()), kSleepers + 1);
-  move(child.pid(), to.directory());
+  move_to(to.directory(), child.pid());
   child.tell();
   (void)child.hear();
   // The sleepers have woken over there and ended; the main thread sleeps again.
@@ -216,11 +208,11 @@ TEST_CASE("threads that move to where nobody watches are nobody's, and come back
   (void)child.hear();
   const Labels target = label(where.cgroup());
   check_threads(shared(), target, 1);
-  move(child.pid(), outside.directory());
+  move_to(outside.directory(), child.pid());
   child.tell();
   (void)child.hear();
   CHECK(shared().wait_for([&] { return growth(shared(), target).sum() == 0; }));
-  move(child.pid(), where.directory());
+  move_to(where.directory(), child.pid());
   child.tell();
   (void)child.hear();
   check_threads(shared(), target, 1);
@@ -253,7 +245,7 @@ TEST_CASE("the limit is what CPUs there are, and what threads are allowed to run
     const Watched late;
     Child pinned_first("", [directory = late.directory()](Line& parent) {
       pin_to(0);
-      std::ofstream(directory + "/cgroup.procs") << ::getpid() << std::flush;
+      move_to(directory, ::getpid());
       ::sched_yield();
       parent.tell();
       (void)parent.hear();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -240,10 +239,7 @@ TEST_CASE("processes that move from one target to another are counted where they
   const Watched second;
   Server server(first.directory());
   server.ask(kRequests);
-  std::FILE* file = std::fopen((second.directory() + "/cgroup.procs").c_str(), "w");
-  REQUIRE(file != nullptr);
-  REQUIRE(std::fprintf(file, "%d", server.child().pid()) > 0);
-  REQUIRE(std::fclose(file) == 0);
+  move_to(second.directory(), server.child().pid());
   server.ask(7);
   CHECK(first.value("tacho_requests_total") == kRequests);
   CHECK(second.value("tacho_requests_total") == 7);

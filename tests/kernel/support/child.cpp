@@ -56,14 +56,6 @@ void close_all_but(int a, int b) {
   ::syscall(SYS_close_range, high + 1, ~0U, 0);
 }
 
-void join(const std::string& cgroup) {
-  std::ofstream file(cgroup + "/cgroup.procs");
-  file << ::getpid() << std::flush;
-  if (!file) {
-    throw std::runtime_error("cannot join " + cgroup);
-  }
-}
-
 [[noreturn]] void live(const std::string& cgroup, const Child::Body& body, Line& line) {
   int status = 0;
   try {
@@ -71,7 +63,7 @@ void join(const std::string& cgroup) {
     ::alarm(kLongestLifeSeconds);
     close_all_but(line.in(), line.out());
     if (!cgroup.empty()) {
-      join(cgroup);
+      move_to(cgroup, ::getpid());
     }
     body(line);
   } catch (const std::exception& error) {
@@ -82,6 +74,14 @@ void join(const std::string& cgroup) {
 }
 
 }  // namespace
+
+void move_to(const std::string& directory, pid_t process) {
+  std::ofstream file(directory + "/cgroup.procs");
+  file << process << std::flush;
+  if (!file) {
+    throw std::runtime_error("cannot move to " + directory);
+  }
+}
 
 void Line::tell(std::uint64_t word) const {
   tell(std::span(&word, 1));

@@ -64,6 +64,9 @@ class Child {
   pid_t pid_;
 };
 
+/// Moves a process to the cgroup of this directory; throws if the kernel refuses it.
+void move_to(const std::string& directory, pid_t process);
+
 /// A value that parent and children see alike.
 template <class T>
 class Shared {
