@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from support.clients import Counted, ab
-from support.clients.certified import certified
+from support.clients.certified import certified, is_refused_without
 from support.servers import GnutlsServer, Nginx
 from support.servers.apache import Apache
 from support.tacho import Tacho, target
@@ -85,6 +85,7 @@ def test_a_certificate_that_is_asked_for_late(cgroups, agree, version, asked_bef
         Apache(groups["apache"].prefix, model="event", http2=True) as server,
         Tacho({"targets": [target(name, group.path) for name, group in groups.items()]}) as tacho,
     ):
+        assert is_refused_without(server, version)
         with tacho.watch("apache") as served, tacho.watch("caller") as called:
             counted = certified(server, version, connections, asked_before, groups["caller"].prefix)
         assert counted.requests == 4 * connections

@@ -16,11 +16,28 @@ def certified(server, version: str, connections: int, asked_before: int, prefix=
     return Counted("http.client", int(answered), 1)
 
 
-def _main(port: str, version: str, connections: str, asked_before: str, certificate: str, key: str) -> None:
+def _context(version: str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.minimum_version = context.maximum_version = ssl.TLSVersion[version]
     context.post_handshake_auth = True
+    return context
+
+
+def is_refused_without(server, version: str) -> bool:
+    """Whether one request without a certificate is refused: so the server does ask for it."""
+    connection = http.client.HTTPSConnection("127.0.0.1", server.tls_port, context=_context(version), timeout=20)
+    try:
+        connection.request("GET", "/known")
+        return connection.getresponse().status == 403
+    except (ssl.SSLError, ConnectionError):
+        return True
+    finally:
+        connection.close()
+
+
+def _main(port: str, version: str, connections: str, asked_before: str, certificate: str, key: str) -> None:
+    context = _context(version)
     context.load_cert_chain(certificate, key)
     answered = 0
     for _ in range(int(connections)):
