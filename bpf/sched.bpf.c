@@ -74,9 +74,24 @@ static __always_inline void switch_in(struct sched_state *st, struct task_struct
 	end_own_time(&sums->own_ns, since, begun);
 }
 
-static __noinline void switched_in_unseen(struct sched_state *st, struct task_struct *task, u64 now)
+/* Has a thread that waits for a CPU by the events got one meanwhile? */
+static __always_inline bool was_delayed(const struct sched_state *st, struct task_struct *task)
 {
-	switch_in(st, task, switched_in_at(task, st->since, now));
+	return anatomy && st->state == TACHO_THREAD_RUNNABLE && delays_of(task) != st->waits.delays;
+}
+
+/* Events were missed before. The socket probe may have settled the wait (current_waits()). */
+static __noinline void switch_in_late(struct sched_state *st, struct task_struct *task, u64 now)
+{
+	bool delayed = was_delayed(st, task);
+	u64 waited;
+
+	if (delayed)
+		settle_delay(st, WAIT(RUNQUEUE), delays_of(task));
+	waited = st->waits.sums[WAIT(RUNQUEUE)];
+	switch_in(st, task, now);
+	if (delayed)
+		st->waits.sums[WAIT(RUNQUEUE)] = waited;
 }
 
 /* The thread leaves the CPU; the task is the current one. */
@@ -90,7 +105,7 @@ static __always_inline void switch_out(struct sched_state *st, struct task_struc
 	if (!sums)
 		goto out;
 	if (st->state != TACHO_THREAD_RUNNING && st->state != NO_STATE)
-		switched_in_unseen(st, task, now);
+		switch_in_late(st, task, switched_in_at(task, st->since, now));
 	mark_change(&sums->begin);
 	end_state(st, sums, shard, now);
 	if (preempted || !bits) {
@@ -100,6 +115,10 @@ static __always_inline void switch_out(struct sched_state *st, struct task_struc
 		fall_asleep(st, task, current_registers());
 	}
 	st->waits.stops++;
+	if (anatomy) {
+		st->waits.delays = delays_of(task);
+		st->waits.settled = 0;
+	}
 	st->since = now;
 	begin_state(st, sums, shard);
 	mark_change(&sums->end);
@@ -124,8 +143,14 @@ static __always_inline void on_switch(bool preempted, struct task_struct *prev, 
 		switch_out(st, prev, preempted, now);
 	}
 	st = find_thread(next, rules);
-	if (st)
-		switch_in(st, next, now ? now : bpf_ktime_get_ns());
+	if (!st)
+		return;
+	if (!now)
+		now = bpf_ktime_get_ns();
+	if (was_delayed(st, next))
+		switch_in_late(st, next, now);
+	else
+		switch_in(st, next, now);
 }
 
 static __always_inline void become_runnable(struct sched_state *st)
@@ -225,6 +250,7 @@ int sched_adopt(struct bpf_iter__task *ctx)
 	if (is_off_cpu(first->state))
 		fall_asleep(first, task, task_registers(task));
 	begin_record(first, task);
+	first->waits.delays = delays_of(task);
 	first->since = bpf_ktime_get_ns();
 	first->adopted = first->since;
 	st = new_state(task, first);

@@ -45,8 +45,13 @@ static __always_inline struct thread_waits *current_waits(void)
 		key = bpf_get_current_task();
 		thread = bpf_map_lookup_elem(&sched_states, &key);
 	}
+	if (!thread || thread->state >= TACHO_THREAD_STATES || !thread->waits.key)
+		return NULL;
 	/* It runs, whatever is known of it: there are kernels that do not tell of every switch. */
-	return thread && thread->state < TACHO_THREAD_STATES && thread->waits.key ? &thread->waits : NULL;
+	if (thread->state == TACHO_THREAD_RUNNABLE)
+		settle_delay(thread, TACHO_PART_RUNQUEUE - TACHO_FIRST_WAIT,
+			     delays_of((struct task_struct *)bpf_get_current_task()));
+	return &thread->waits;
 }
 
 static __always_inline int take_read(struct socket_state *st, u64 now, u32 first, u32 may_stay_open)

@@ -60,6 +60,8 @@ enum {
 struct thread_waits {
 	u64 key; /* tells threads apart, also if one has another's number; 0: what it does is others' work */
 	u64 sums[TACHO_WAITS]; /* ns */
+	u64 delays;	       /* the kernel's own sum of waits for a CPU, when the thread was switched out */
+	u64 settled; /* ns that are in `sums` of the wait for a CPU that by the events has not ended */
 	u32 stops;
 	u32 idle_ends;	  /* since it replied last, that were worth keeping */
 	u64 idle_lost;	  /* when the latest one of these was that is not kept any more */
@@ -92,6 +94,29 @@ struct sched_state {
 	u8 wait;	/* what it is off CPU for: a part, counted from TACHO_FIRST_WAIT */
 	struct thread_waits waits;
 };
+
+/*
+ * The kernel's own sum of a thread's waits for a CPU (sched_info_arrive()), 0 where it has none. It is up to
+ * date while the thread runs, whatever events tell of it.
+ */
+static __always_inline u64 delays_of(struct task_struct *task)
+{
+	if (!bpf_core_field_exists(task->sched_info.run_delay))
+		return 0;
+	return BPF_CORE_READ(task, sched_info.run_delay);
+}
+
+/*
+ * Since a thread that waits for a CPU by the events was switched out it has got one: what it had waited until
+ * then, by the kernel's account, enters its sums. Once: what is read next has nothing of it.
+ */
+static __always_inline void settle_delay(struct sched_state *st, u32 wait, u64 delays)
+{
+	u64 ns = delays - st->waits.delays - st->waits.settled;
+
+	st->waits.settled += ns;
+	st->waits.sums[wait] += ns;
+}
 
 static __always_inline void take_mark(struct wait_mark *mark, const struct thread_waits *waits)
 {

@@ -150,6 +150,10 @@ struct sched_entity {
 	u64 prev_sum_exec_runtime;
 };
 
+struct sched_info {
+	unsigned long long run_delay; /* ns that it has waited for a CPU, until it got the latest one */
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	void *stack;
@@ -161,6 +165,7 @@ struct task_struct {
 	int on_cpu;
 	unsigned in_iowait : 1;
 	struct sched_entity se;
+	struct sched_info sched_info;
 	int nr_cpus_allowed;
 	struct cpumask cpus_mask;
 	struct mm_struct *mm;
