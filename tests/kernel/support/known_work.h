@@ -99,6 +99,9 @@ class Work {
   void wait(Known& known, request_part part, Wait wait);
 
   ThreadClock clock_;
+  /// CPU time within waits, by the kernel's account, in s. It has the way from the wake-up onto the CPU, of which the
+  /// events tell as of a wait for one: the kernel does not read its clock in between (rq_clock_skip_update()).
+  double waking_ = 0;
   std::int64_t done_ns_ = 0;
   UniqueFd connection_;
   UniqueFd file_;
