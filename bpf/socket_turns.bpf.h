@@ -269,7 +269,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	release_reader(st);
 	if (st->late_read)
 		observe_late_turn(st, shard, turn, now);
-	if (answers_nothing(st, last_send, now) || (speaks_to_broker(st) && only_acknowledges(st))) {
+	if (answers_nothing(st, last_send, now) || (speaks_to_broker(st) && only_acknowledges(st, bytes))) {
 		count_one_way(st, shard);
 		note_push(st, elapsed(last_send, now));
 		return;
