@@ -91,7 +91,7 @@ static __always_inline bool keeps_alive(u64 opening, u32 bytes)
 
 static __always_inline bool speaks_to_broker(const struct socket_state *st)
 {
-	return st->turns >= MQTT_TURNS;
+	return (u8)(st->turns - MQTT_TURNS) <= WEBSOCKET_TURNS - MQTT_TURNS;
 }
 
 /*
