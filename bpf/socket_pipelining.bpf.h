@@ -111,7 +111,8 @@ static __always_inline void sample_turn(struct socket_state *st, struct socket_s
 static __always_inline void compare_read(struct socket_state *st, struct socket_shard *shard, u32 bytes,
 					 bool alone)
 {
-	if (!st->head || !begins_alike(st->head, st->head_length, bytes, alone))
+	if (!st->head || !(is_whole_message(st->head, st->head_length, st->turn_bytes) ||
+			   begins_alike(st->head, st->head_length, bytes, alone)))
 		return;
 	st->head = 0;
 	add(&shard->repeated_turns, 1);
