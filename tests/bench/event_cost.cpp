@@ -5,6 +5,8 @@
 //
 // usage: event_cost CGROUP [rounds [batches]]     CGROUP: an empty directory of the v2 hierarchy to work in;
 //        batches: of 1 000 turns each; the least disturbed one counts
+//        event_cost CGROUP profile EVENT          for tests/matrix/profile: prints where the programs' lines are, and
+//        makes the event without end; EVENT: one of "socket" and "switch", or "… anatomy"
 
 #include <arpa/inet.h>
 #include <bpf/floor.skel.h>
@@ -27,12 +29,14 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "app.h"
 #include "base/unique_fd.h"
 #include "kernel/bpf_object.h"
+#include "program_lines.h"
 
 namespace {
 
@@ -107,12 +111,14 @@ void join_cgroup(const std::string& directory) {
   }
 }
 
+void turn(const Pair& pair) {
+  move(pair.client.get(), pair.server.get());
+  move(pair.server.get(), pair.client.get());
+}
+
 double socket_cost() {
   const Pair pair = connect_pair();
-  return best_of(kOperationsPerTurn, [&pair] {
-    move(pair.client.get(), pair.server.get());
-    move(pair.server.get(), pair.client.get());
-  });
+  return best_of(kOperationsPerTurn, [&pair] { turn(pair); });
 }
 
 /// Two threads on one CPU; a round trip of a byte is two switches.
@@ -230,6 +236,25 @@ double median(const std::vector<double>& values) {
   return quartile(values, 2);
 }
 
+/// Makes an event of a watched cgroup without end, for tests/matrix/profile.
+[[noreturn]] void profile(const std::string& glob, std::string_view event) {
+  const bool anatomy = event.ends_with(" anatomy");
+  const bool socket = event.starts_with("socket");
+  const auto app = start_tacho(glob, {.socket = socket || anatomy, .sched = !socket || anatomy, .anatomy = anatomy});
+  // Before the events that warm up: printing takes seconds, and behind a pause more is looked at.
+  tacho::bench::print_program_lines();
+  PingPong::stay_on_one_cpu();
+  const Pair pair = connect_pair();
+  const PingPong threads;
+  for (int i = 0;; ++i) {
+    socket ? turn(pair) : threads.round_trip();
+    if (i == 20 * kTurns) {
+      std::printf("@@begin\n");
+      std::fflush(stdout);
+    }
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -248,6 +273,9 @@ int main(int argc, char** argv) {
   const std::string glob = watched.substr(watched.find(base.substr(base.rfind('/'))));
   std::map<std::string, std::vector<double>> cost;
   join_cgroup(watched);
+  if (argc > 3 && std::string_view(argv[2]) == "profile") {
+    profile(glob, argv[3]);
+  }
   for (int round = 0; round < rounds; ++round) {
     const double bare = socket_cost();
     cost["socket: nothing attached"].push_back(bare);
