@@ -66,7 +66,7 @@ static __always_inline void account(struct socket_moments *m, struct socket_chai
 			add((u64 *)&m->interval_ns, interval);
 			/* At most (4 s)^2 = 2^64: the limit keeps it in 64 bits. */
 			square = interval * interval;
-			if (exclusive_shards) {
+			if (shards_are_exclusive()) {
 				u64 low = m->square_low + square;
 
 				m->square_high += low < square;

@@ -50,7 +50,7 @@ static __always_inline struct thread_waits *current_waits(void)
 	/* It runs, whatever is known of it: there are kernels that do not tell of every switch. */
 	if (thread->state == TACHO_THREAD_RUNNABLE)
 		settle_delay(thread, TACHO_PART_RUNQUEUE - TACHO_FIRST_WAIT,
-			     delays_of((struct task_struct *)bpf_get_current_task()));
+			     delays_of(current_task()));
 	return &thread->waits;
 }
 

@@ -246,8 +246,8 @@ static __always_inline struct http2_state *http2_state_of(struct socket_state *s
 		}
 		count_loss(TACHO_LOST_SOCKET_STATE);
 	}
-	/* Who reads byte by byte has not come to the preface yet, or to its end. */
-	if (bytes >= HTTP2_PREFACE_LEAST)
+	/* Who reads a connection's first bytes one by one has not come to the preface yet, or to its end. */
+	if (bytes >= HTTP2_PREFACE_LEAST || (st->turns > 1 && !st->preface))
 		st->http2++;
 	if (st->http2 == HTTP2_ON || st->http2 == HTTP2_AUTO + HTTP2_TRIES)
 		st->http2 = HTTP2_OFF;

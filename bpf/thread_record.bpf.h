@@ -103,7 +103,7 @@ static __always_inline u64 delays_of(struct task_struct *task)
 {
 	if (!bpf_core_field_exists(task->sched_info.run_delay))
 		return 0;
-	return BPF_CORE_READ(task, sched_info.run_delay);
+	return FIELD(task, sched_info.run_delay);
 }
 
 /*
