@@ -21,9 +21,9 @@ Result<kernel::MappedArray> TargetBlocks::add(std::uint32_t index) {
 }
 
 void TargetBlocks::remove(std::uint32_t index) {
-  if (added_.erase(index) == 0) {
-    removed_.insert(index);
-  }
+  // Also if the kernel was not told of the block: it may still have the one of the target before.
+  added_.erase(index);
+  removed_.insert(index);
 }
 
 Result<void> TargetBlocks::flush() {
