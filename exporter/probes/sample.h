@@ -49,7 +49,7 @@ struct SchedSample {
 /// One target at one time. All values over time, and a target's values at a glance, come from samples: the sampler
 /// takes one of each target once a second, a view takes one of each target that it shows. A part is present only where
 /// its probe observes something: a missing one is not 0. Only the page of metrics reads more, all histograms
-/// (Probe::read).
+/// (Accumulators::read).
 struct TargetSample {
   std::int64_t time_ns = 0;  ///< CLOCK_MONOTONIC, as the programs use it
   std::optional<SocketSample> socket;
