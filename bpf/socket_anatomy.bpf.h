@@ -173,7 +173,7 @@ static __always_inline void charge_request(struct socket_state *st, struct socke
 		mode = was_alone(st) ? TACHO_SERVED_BY_READER : TACHO_SERVED_INTERLEAVED;
 		waits->base = st->read_mark;
 	} else {
-		if (!find_start(waits, st->last_read))
+		if (elapsed(st->last_read, waits->begun) || !find_start(waits, st->last_read))
 			return;
 		from = *(volatile u64 *)&waits->from;
 		if (from >= WAIT_MARKS)
@@ -246,10 +246,25 @@ __noinline int take_answer_once(struct socket_state *st, struct socket_shard *sh
 #define TAKE_ANSWER take_answer_once
 #endif
 
+/*
+ * Where anatomy is shed, the threads of a request are not known, neither while that is so nor later.
+ * release_reader() still runs at its end.
+ */
+static __always_inline bool sheds_anatomy(const struct target_ref *target)
+{
+	const struct target_rules *rules = get_rules();
+
+	return rules && is_shed(rules, target, TACHO_SHED_ANATOMY);
+}
+
 /* A read of a request. `first`: it begins a turn; `may_stay_open`: nothing will tell if that is given up. */
 static __always_inline void note_read(struct socket_state *st, u64 now, bool first, bool may_stay_open)
 {
-	if (threads_in != THREADS_UNKNOWN)
+	if (threads_in == THREADS_UNKNOWN)
+		return;
+	if (sheds_anatomy(&st->target))
+		st->reader = 0;
+	else
 		TAKE_READ(st, now, first, may_stay_open);
 }
 
@@ -257,7 +272,7 @@ static __always_inline void note_read(struct socket_state *st, u64 now, bool fir
 static __always_inline void note_answer(struct socket_state *st, struct socket_shard *shard, struct sock *sk,
 					u64 first, u64 now, u32 bytes)
 {
-	if (threads_in == THREADS_UNKNOWN)
+	if (threads_in == THREADS_UNKNOWN || sheds_anatomy(&st->target))
 		return;
 	*(volatile u64 *)&st->socket = (u64)sk;
 	*(volatile u32 *)&st->reply_bytes = bytes;
@@ -265,14 +280,17 @@ static __always_inline void note_answer(struct socket_state *st, struct socket_s
 }
 
 /*
- * A call from `begun` until now, to the peer of this slot: does the thread make it for a request that it has
- * read and not answered?
+ * A call of the target from `begun` until now, to the peer of this slot: does the thread make it for a
+ * request that it has read and not answered?
  */
-static __always_inline bool note_call_in_line(u64 begun, u64 now, u32 peer)
+static __always_inline bool note_call_in_line(const struct target_ref *target, u64 begun, u64 now, u32 peer)
 {
-	struct thread_waits *waits = threads_in == THREADS_UNKNOWN ? NULL : current_waits();
 	u64 ns = elapsed(begun, now);
+	struct thread_waits *waits;
 
+	if (threads_in == THREADS_UNKNOWN || sheds_anatomy(target))
+		return false;
+	waits = current_waits();
 	if (!waits || !waits->serving || (s64)(begun - waits->serving) < 0)
 		return false;
 	waits->calls++;
