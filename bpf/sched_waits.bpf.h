@@ -119,7 +119,7 @@ static __noinline void renew_record(struct thread_waits *waits, u64 now)
 /* `state` ends now. */
 static __always_inline void end_wait(struct sched_state *st, u32 state, u64 now)
 {
-	u32 wait = state == TACHO_THREAD_RUNNABLE ? WAIT(RUNQUEUE) : st->wait;
+	u64 wait = state == TACHO_THREAD_RUNNABLE ? WAIT(RUNQUEUE) : st->wait;
 	const struct target_rules *rules;
 
 	if (!anatomy || state == TACHO_THREAD_RUNNING || state >= TACHO_THREAD_STATES)
@@ -133,6 +133,9 @@ static __always_inline void end_wait(struct sched_state *st, u32 state, u64 now)
 		renew_record(&st->waits, now);
 		return;
 	}
+	/* One register for the bound and the use of it: verifiers up to 6.1 do not know that copies are
+	 * equal. */
+	barrier_var(wait);
 	if (wait >= TACHO_WAITS)
 		return;
 	st->waits.sums[wait] += now > st->since ? now - st->since : 0;
