@@ -108,9 +108,12 @@ static __always_inline bool find_start(struct thread_waits *waits, u64 read)
 		}
 	}
 	from = *(volatile u64 *)&waits->from;
-	if (*(volatile u64 *)&waits->start != earliest && from < WAIT_MARKS &&
-	    waited_for(&waits->marks[from], read))
-		return true;
+	if (*(volatile u64 *)&waits->start != earliest && from < WAIT_MARKS) {
+		/* The place is to be computed behind the bound: verifiers up to 6.1 do not go back to it. */
+		barrier_var(from);
+		if (waited_for(&waits->marks[from], read))
+			return true;
+	}
 	/* It was at something that nothing is known of, and went on with this one. */
 	*(volatile u64 *)&waits->start = 0;
 	for (u32 i = 0; i < WAIT_MARKS; i++) {
@@ -178,6 +181,7 @@ static __always_inline void charge_request(struct socket_state *st, struct socke
 		from = *(volatile u64 *)&waits->from;
 		if (from >= WAIT_MARKS)
 			return;
+		barrier_var(from);
 		mode = TACHO_SERVED_HANDED_OVER;
 		waits->base = waits->marks[from];
 		handover = elapsed(st->last_read, waits->start);
