@@ -11,6 +11,7 @@
 #include "bpf/socket.h"
 #include "kernel/support/cgroup.h"
 #include "kernel/support/child.h"
+#include "kernel/support/place.h"
 #include "kernel/support/polls.h"
 #include "kernel/support/running.h"
 #include "kernel/support/server.h"
@@ -60,20 +61,22 @@ class Held {
 
 const Labels kReceive{{"direction", "receive"}};
 const Labels kSend{{"direction", "send"}};
+/// Requests of unix sockets count when they are answered: nothing tells the end of such a connection.
+constexpr std::array kKinds{Place::Kind::tcp, Place::Kind::unix_stream};
 
 /// A server of one connection that reads a request when it hears 1, answers it at 2, does both at 3, and ends at 0;
 /// it tells when that is done.
-Child obedient(const std::string& directory, std::string_view reply = {}) {
-  return Child(directory, [reply](Line& parent) {
-    const UniqueFd listener = listen_tcp();
-    parent.tell(port_of(listener));
-    const UniqueFd connection = accept_from(listener);
+Child obedient(const std::string& directory, const Place& place) {
+  return Child(directory, [&place](Line& parent) {
+    const UniqueFd listener = place.listen();
+    parent.tell();
+    const UniqueFd connection = place.accept(listener);
     while (const auto what = parent.hear()) {
       if ((what & 1) != 0) {
         receive_once(connection, kRequestBytes);
       }
       if ((what & 2) != 0) {
-        reply.empty() ? send_once(connection, kReplyBytes) : send_bytes(connection, reply);
+        send_once(connection, kReplyBytes);
       }
       parent.tell();
     }
@@ -183,8 +186,9 @@ TEST_CASE("polls that are shed stand still; a wait that was under way ends, and 
 TEST_CASE("requests of which anatomy is shed have no parts, nor those that are open when it is, or is no longer") {
   const Cgroup cgroup(playground() + "/" + unique_name());
   Held tacho(cgroup.path());
-  Child child = obedient(cgroup.directory());
-  const UniqueFd client = connect_to(child);
+  const Place place(Place::Kind::tcp);
+  Child child = obedient(cgroup.directory(), place);
+  const UniqueFd client = connect_to(child, place);
   const auto mode = [&](const std::string& name) {
     return tacho.value("tacho_request_serving_total", {{"mode", name}});
   };
@@ -254,11 +258,11 @@ const std::string kSettingsFrame("\0\0\0\4\0\0\0\0\0", 9);
 const std::string kClientPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + kSettingsFrame;
 
 /// A server that reads as many bytes as it hears and sends replies to as many streams from the one that it hears.
-Child stream_server(const std::string& directory) {
-  return Child(directory, [](Line& parent) {
-    const UniqueFd listener = listen_tcp();
-    parent.tell(port_of(listener));
-    const UniqueFd connection = accept_from(listener);
+Child stream_server(const std::string& directory, const Place& place) {
+  return Child(directory, [&place](Line& parent) {
+    const UniqueFd listener = place.listen();
+    parent.tell();
+    const UniqueFd connection = place.accept(listener);
     while (const auto bytes = static_cast<std::size_t>(parent.hear())) {
       receive_once(connection, bytes);
       auto stream = static_cast<std::uint32_t>(parent.hear());
@@ -277,10 +281,14 @@ Child stream_server(const std::string& directory) {
 }  // namespace
 
 TEST_CASE("where streams are shed turns of HTTP/2 count, what was in flight is not, and streams count again later") {
+  const auto kind = GENERATE(from_range(kKinds));
+  CAPTURE(name_of(kind));
+  const double counted_at_once = kind == Place::Kind::tcp ? 1 : 0;
   const Cgroup cgroup(playground() + "/" + unique_name());
   Held tacho(cgroup.path());
-  Child child = stream_server(cgroup.directory());
-  const UniqueFd client = connect_to(child);
+  const Place place(kind);
+  Child child = stream_server(cgroup.directory(), place);
+  const UniqueFd client = connect_to(child, place);
   std::uint32_t next = 1;
   constexpr std::uint64_t kAtOnce = 3;
   /// Asks so many streams in one message, of which the first `answered` are answered in another one.
@@ -301,10 +309,10 @@ TEST_CASE("where streams are shed turns of HTTP/2 count, what was in flight is n
   }
   REQUIRE(tacho.requests() == double{kAtOnce} * kAsked);
   ask(kAtOnce, 1);
-  CHECK(tacho.value("tacho_requests_in_flight") == kAtOnce - 1);
+  CHECK(tacho.value("tacho_requests_in_flight") == counted_at_once * (kAtOnce - 1));
   double requests = kAtOnce * double{kAsked} + 1;
   tacho.set(TACHO_SHED_ANATOMY);
-  CHECK(tacho.value("tacho_requests_in_flight") == kAtOnce - 1);
+  CHECK(tacho.value("tacho_requests_in_flight") == counted_at_once * (kAtOnce - 1));
   tacho.set(TACHO_SHED_STREAMS);
   CHECK(tacho.holds("shed_requests"));
   for (int i = 0; i < kAsked; ++i) {
@@ -315,7 +323,7 @@ TEST_CASE("where streams are shed turns of HTTP/2 count, what was in flight is n
   CHECK(tacho.value("tacho_requests_in_flight") == 0);
   CHECK(tacho.value("tacho_requests_unanswered_total") == 0);
   ask(kAtOnce, 0);
-  CHECK(tacho.value("tacho_requests_in_flight") == 1);
+  CHECK(tacho.value("tacho_requests_in_flight") == counted_at_once);
   tacho.set(TACHO_SHED_NOTHING);
   for (int i = 0; i < kAsked; ++i) {
     ask(kAtOnce, kAtOnce);
@@ -333,9 +341,12 @@ TEST_CASE("a connection of HTTP/2 that begins while streams are shed is followed
   const Cgroup cgroup(playground() + "/" + unique_name());
   Held tacho(cgroup.path());
   const auto level = GENERATE(TACHO_SHED_STREAMS, TACHO_SHED_SOCKETS);
+  const auto kind = GENERATE(from_range(kKinds));
+  CAPTURE(name_of(kind));
   tacho.set(level);
-  Child child = stream_server(cgroup.directory());
-  const UniqueFd client = connect_to(child);
+  const Place place(kind);
+  Child child = stream_server(cgroup.directory(), place);
+  const UniqueFd client = connect_to(child, place);
   const auto ask = [&](std::uint32_t first, std::string text = {}) {
     text += headers_frame(first) + headers_frame(first + 2);
     send_bytes(client, text);
@@ -357,15 +368,18 @@ TEST_CASE("a connection of HTTP/2 that begins while streams are shed is followed
 
 TEST_CASE("turns of one connection in sixteen stand for all, and all count again later") {
   constexpr int kConnections = 2 * TACHO_CHOSEN_CONNECTIONS;
+  const auto kind = GENERATE(from_range(kKinds));
+  CAPTURE(name_of(kind));
   const Cgroup cgroup(playground() + "/" + unique_name());
   Held tacho(cgroup.path());
+  const Place place(kind);
   // It answers so many requests on each connection as it is told.
-  Child child(cgroup.directory(), [](Line& parent) {
-    const UniqueFd listener = listen_tcp();
-    parent.tell(port_of(listener));
+  Child child(cgroup.directory(), [&](Line& parent) {
+    const UniqueFd listener = place.listen();
+    parent.tell();
     std::vector<UniqueFd> connections;
     for (int i = 0; i < kConnections; ++i) {
-      connections.push_back(accept_from(listener));
+      connections.push_back(place.accept(listener));
     }
     while (const auto count = static_cast<int>(parent.hear())) {
       for (const UniqueFd& connection : connections) {
@@ -374,10 +388,10 @@ TEST_CASE("turns of one connection in sixteen stand for all, and all count again
       parent.tell();
     }
   });
-  const auto port = static_cast<std::uint16_t>(child.hear());
+  (void)child.hear();
   std::vector<UniqueFd> clients;
   for (int i = 0; i < kConnections; ++i) {
-    clients.push_back(connect_tcp(port));
+    clients.push_back(place.connect());
   }
   double asked = 0;
   const auto ask_all = [&](int count) {
@@ -410,7 +424,9 @@ TEST_CASE("turns of one connection in sixteen stand for all, and all count again
   CHECK(tacho.requests() == asked);
   CHECK(tacho.value("tacho_requests_in_flight") == 0);
   CHECK(tacho.value("tacho_requests_unanswered_total") == 0);
-  CHECK(tacho.value("tacho_connections_active", {{"role", "server"}}) == kConnections);
+  if (kind == Place::Kind::tcp) {
+    CHECK(tacho.value("tacho_connections_active", {{"role", "server"}}) == kConnections);
+  }
   child.tell(0);
   child.finish();
 }
@@ -419,8 +435,9 @@ TEST_CASE("where the chosen connections do nothing, others are chosen") {
   const Cgroup cgroup(playground() + "/" + unique_name());
   Held tacho(cgroup.path());
   // The first one is chosen; then only the second one is used.
-  std::array<Child, 2> servers{obedient(cgroup.directory()), obedient(cgroup.directory())};
-  const std::array<UniqueFd, 2> clients{connect_to(servers[0]), connect_to(servers[1])};
+  const std::array<Place, 2> places{Place(Place::Kind::tcp), Place(Place::Kind::tcp)};
+  std::array<Child, 2> servers{obedient(cgroup.directory(), places[0]), obedient(cgroup.directory(), places[1])};
+  const std::array<UniqueFd, 2> clients{connect_to(servers[0], places[0]), connect_to(servers[1], places[1])};
   const auto exchange = [&](std::size_t which) {
     send_once(clients.at(which), kRequestBytes);
     order(servers.at(which), 3);
@@ -457,11 +474,14 @@ TEST_CASE("where the chosen connections do nothing, others are chosen") {
 
 TEST_CASE(
     "a request that is open when turns of its connection are shed counts once, and one that ends later does not") {
+  const auto kind = GENERATE(from_range(kKinds));
+  CAPTURE(name_of(kind));
   const Cgroup cgroup(playground() + "/" + unique_name());
   Held tacho(cgroup.path());
   // The first one is chosen; the second one is put aside.
-  std::array<Child, 2> servers{obedient(cgroup.directory()), obedient(cgroup.directory())};
-  const std::array<UniqueFd, 2> clients{connect_to(servers[0]), connect_to(servers[1])};
+  const std::array<Place, 2> places{Place(kind), Place(kind)};
+  std::array<Child, 2> servers{obedient(cgroup.directory(), places[0]), obedient(cgroup.directory(), places[1])};
+  const std::array<UniqueFd, 2> clients{connect_to(servers[0], places[0]), connect_to(servers[1], places[1])};
   const auto exchange = [&](std::size_t which) {
     send_once(clients.at(which), kRequestBytes);
     order(servers.at(which), 3);
@@ -471,7 +491,7 @@ TEST_CASE(
   exchange(1);
   send_once(clients[1], kRequestBytes);
   order(servers[1], 1);
-  CHECK(tacho.value("tacho_requests_in_flight") == 1);
+  CHECK(tacho.value("tacho_requests_in_flight") == (kind == Place::Kind::tcp ? 1 : 0));
   tacho.set(TACHO_SHED_SOCKETS);
   exchange(0);
   order(servers[1], 2);
