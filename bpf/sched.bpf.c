@@ -85,7 +85,8 @@ static __always_inline bool was_delayed(const struct sched_state *st, struct tas
 /* Events were missed before. The socket probe may have settled the wait (current_waits()). */
 static __noinline void switch_in_late(struct sched_state *st, struct task_struct *task, u64 now)
 {
-	bool delayed = was_delayed(st, task);
+	/* Sums in which a wait is missing begin anew (end_wait()). */
+	bool delayed = !st->waits.shed && was_delayed(st, task);
 	u64 waited;
 
 	if (delayed)

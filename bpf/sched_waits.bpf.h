@@ -110,9 +110,12 @@ static __always_inline void shed_record(struct thread_waits *waits)
 static __noinline void renew_record(struct thread_waits *waits, u64 now)
 {
 	u64 key = (waits->shed & ~0xffffffffULL) | (u32)now;
+	u64 delays = waits->delays, settled = waits->settled;
 
 	__builtin_memset(waits, 0, sizeof(*waits));
 	waits->key = key;
+	waits->delays = delays;
+	waits->settled = settled;
 	waits->begun = now;
 }
 

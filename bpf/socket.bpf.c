@@ -77,7 +77,7 @@ static __always_inline void on_operation(struct sock *sk, int bytes, u32 directi
 	struct socket_shard *shard;
 	struct tcp_sock *tp;
 	u64 now, seed, begun;
-	u32 index, shed;
+	u32 index;
 
 	if (!rules)
 		return;
@@ -95,14 +95,13 @@ static __always_inline void on_operation(struct sock *sk, int bytes, u32 directi
 		node_operation(st, shard, sk, bytes, direction);
 		return;
 	}
-	shed = shed_level(rules, &st->target);
-	if (is_put_aside(st, sk, chains, shard, shed, direction, bytes))
+	if ((rules->shed || st->shed) && is_put_aside(st, sk, rules, chains, shard, direction, bytes))
 		return;
 	seed = chains->direction[direction].last;
 	begun = begin_own_time(seed);
 	tp = tcp_sock_of(sk);
 	now = operation_time(st, tp, direction);
-	if (shed >= TACHO_SHED_INTERVALS)
+	if (st->shed >= TACHO_SHED_INTERVALS)
 		account_without_interval(&shard->moments[direction], &chains->direction[direction], now,
 					 bytes);
 	else
@@ -112,7 +111,7 @@ static __always_inline void on_operation(struct sock *sk, int bytes, u32 directi
 		return;
 	switch (st->role) {
 	case TACHO_ROLE_SERVER:
-		if (st->http2 && http2_operation(st, sk, shard, shed, now, bytes, direction)) {
+		if (st->http2 && http2_operation(st, sk, shard, now, bytes, direction)) {
 			drop_turn(st, shard);
 			break;
 		}

@@ -254,11 +254,9 @@ __noinline int take_answer_once(struct socket_state *st, struct socket_shard *sh
  * Where anatomy is shed, the threads of a request are not known, neither while that is so nor later.
  * release_reader() still runs at its end.
  */
-static __always_inline bool sheds_anatomy(const struct target_ref *target)
+static __always_inline bool sheds_anatomy(const struct socket_state *st)
 {
-	const struct target_rules *rules = get_rules();
-
-	return rules && is_shed(rules, target, TACHO_SHED_ANATOMY);
+	return st->shed >= TACHO_SHED_ANATOMY;
 }
 
 /* A read of a request. `first`: it begins a turn; `may_stay_open`: nothing will tell if that is given up. */
@@ -266,7 +264,7 @@ static __always_inline void note_read(struct socket_state *st, u64 now, bool fir
 {
 	if (threads_in == THREADS_UNKNOWN)
 		return;
-	if (sheds_anatomy(&st->target))
+	if (sheds_anatomy(st))
 		st->reader = 0;
 	else
 		TAKE_READ(st, now, first, may_stay_open);
@@ -276,7 +274,7 @@ static __always_inline void note_read(struct socket_state *st, u64 now, bool fir
 static __always_inline void note_answer(struct socket_state *st, struct socket_shard *shard, struct sock *sk,
 					u64 first, u64 now, u32 bytes)
 {
-	if (threads_in == THREADS_UNKNOWN || sheds_anatomy(&st->target))
+	if (threads_in == THREADS_UNKNOWN || sheds_anatomy(st))
 		return;
 	*(volatile u64 *)&st->socket = (u64)sk;
 	*(volatile u32 *)&st->reply_bytes = bytes;
@@ -284,15 +282,14 @@ static __always_inline void note_answer(struct socket_state *st, struct socket_s
 }
 
 /*
- * A call of the target from `begun` until now, to the peer of this slot: does the thread make it for a
- * request that it has read and not answered?
+ * The call of a client ends now: does the thread make it for a request that it has read and not answered?
  */
-static __always_inline bool note_call_in_line(const struct target_ref *target, u64 begun, u64 now, u32 peer)
+static __always_inline bool note_call_in_line(const struct socket_state *st, u64 now)
 {
-	u64 ns = elapsed(begun, now);
+	u64 begun = st->last_send, ns = elapsed(begun, now);
 	struct thread_waits *waits;
 
-	if (threads_in == THREADS_UNKNOWN || sheds_anatomy(target))
+	if (threads_in == THREADS_UNKNOWN || sheds_anatomy(st))
 		return false;
 	waits = current_waits();
 	if (!waits || !waits->serving || (s64)(begun - waits->serving) < 0)
@@ -301,7 +298,7 @@ static __always_inline bool note_call_in_line(const struct target_ref *target, u
 	waits->calls_ns += ns;
 	if (ns > waits->longest_call_ns) {
 		waits->longest_call_ns = ns;
-		waits->longest_call_peer = peer;
+		waits->longest_call_peer = st->peer;
 	}
 	return true;
 }

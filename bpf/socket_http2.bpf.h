@@ -27,8 +27,7 @@ static __always_inline bool can_follow_http2(void)
 
 /* Kernels that have no bpf_loop (5.17), or programs that cannot use it: turns count. */
 static __always_inline bool http2_operation(struct socket_state *st, struct sock *sk,
-					    struct socket_shard *shard, u32 shed_level, u64 now, u32 bytes,
-					    u32 direction)
+					    struct socket_shard *shard, u64 now, u32 bytes, u32 direction)
 {
 	return false;
 }
@@ -279,10 +278,9 @@ __noinline int http2_follow(struct http2_state *h2, struct socket_state *st, str
 
 /* An operation on a server's connection that may speak HTTP/2. False if it does not: turns count. */
 static __always_inline bool http2_operation(struct socket_state *st, struct sock *sk,
-					    struct socket_shard *shard, u32 shed_level, u64 now, u32 bytes,
-					    u32 direction)
+					    struct socket_shard *shard, u64 now, u32 bytes, u32 direction)
 {
-	bool shed = shed_level >= TACHO_SHED_STREAMS;
+	bool shed = st->shed >= TACHO_SHED_STREAMS;
 	struct http2_state *h2;
 
 	if (!can_follow_http2() || (shed && st->http2 == HTTP2_SHED))

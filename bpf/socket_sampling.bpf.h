@@ -51,9 +51,13 @@ static __always_inline void come_back(struct socket_state *st, const struct tcp_
 	st->left = false;
 	st->overlap = false;
 	st->overtaken = false;
+	st->preface = 0;
 	st->records = 0;
 	st->head = 0;
 	begin_arrivals(st, tp);
+	/* A hook has seen a receive: it was put aside by one. */
+	if (!tp)
+		st->read_seq = 1;
 }
 
 /*
@@ -71,12 +75,16 @@ static __always_inline void count_aside(struct socket_shard *shard, u32 directio
 	end_own_time(&shard->own_ns, seed, begun);
 }
 
-/* An operation of a target. @return whether it has been counted and nothing else is to be done */
+/*
+ * An operation of a target while some target does without something, or the first one behind that.
+ * @return whether it has been counted and nothing else is to be done
+ */
 static __always_inline bool is_put_aside(struct socket_state *st, struct sock *sk,
-					 struct socket_chains *chains, struct socket_shard *shard, u32 shed,
-					 u32 direction, u32 bytes)
+					 const struct target_rules *rules, struct socket_chains *chains,
+					 struct socket_shard *shard, u32 direction, u32 bytes)
 {
-	if (shed < TACHO_SHED_SOCKETS || st->role != TACHO_ROLE_SERVER) {
+	st->shed = shed_level(rules, &st->target);
+	if (st->shed < TACHO_SHED_SOCKETS || st->role != TACHO_ROLE_SERVER) {
 		if (st->aside)
 			come_back(st, tcp_sock_of(sk));
 		return false;
