@@ -10,6 +10,7 @@
 #pragma once
 
 #include "anatomy.h"
+#include "lib/basic.bpf.h"
 #include "lib/kernel.bpf.h"
 #include "lib/targets.h"
 #include "sched.h"
@@ -71,6 +72,8 @@ struct thread_waits {
 	u64 longest_call_ns;
 	u32 longest_call_peer;
 	u32 calls;
+	u64 shed;  /* waits were not summed up: its key until then, a new one is to be given; 0: none is */
+	u64 begun; /* when the sums began anew; 0: with the thread */
 	struct wait_mark marks[WAIT_MARKS];
 	/* Used within one run of a socket program: the verifier does not follow what stands in memory. */
 	u64 left;

@@ -218,6 +218,8 @@ Result<std::unique_ptr<App>> App::start(const Cli& cli, const config::Config& co
   app->discovery_ = std::move(*discovery);
   app->discovery_->on_added([scraper = app->scraper_.get()] { scraper->look_after(probes::Occasion::targets_added); });
   app->discovery_->on_looked([scraper = app->scraper_.get()] { scraper->look_after(probes::Occasion::half_minute); });
+  app->scraper_->on_shed(
+      [discovery = app->discovery_.get()](target_ref target, tacho_shed level) { discovery->set_shed(target, level); });
   app->scraper_->set_reload_state({true, unix_time()});
   app->run(std::chrono::steady_clock::now());
   if (!paths->cgroupfs.empty()) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "bpf/lib/targets.h"
 #include "config/config.h"
 #include "kernel/bpf_object.h"
 #include "kernel/shards.h"
@@ -68,6 +69,9 @@ class Accumulators {
   /// The same once a second, only by the thread that owns the probe: it also brings up to date what has no event. It is
   /// called for every target, so it reads only what a sample needs.
   virtual void tick(const Look& look, TargetSample& sample) { this->sample(look, sample); }
+  /// The programs are about to do without more or less for the target, and do so now. Only by that thread, too.
+  virtual void before_shed() {}
+  virtual void after_shed(tacho_shed /*level*/) {}
   /// All that is exported of the target, in the order of the probe's families.
   virtual void read(const Look& look, const metrics::Gauges& gauges, metrics::Row& row) = 0;
   /// The slowest requests of the last minutes, the slowest first; empty if the probe records none.

@@ -26,6 +26,7 @@ struct SocketSample {
   std::uint64_t in_flight = 0;
   std::uint64_t server_connections = 0;  ///< that are open
   std::uint64_t own_ns = 0;              ///< estimated time of the probe's programs for the target
+  std::uint64_t followed = 0;            ///< operations whose frames of HTTP/2 were looked at
   std::optional<Anatomy> anatomy;        ///< time of requests by part, if available
   std::vector<Dependency> dependencies;  ///< that have a name or were called, by slot
 };

@@ -17,6 +17,7 @@ void reset(socket_chains& chains) {
   chains.slow_ns = 0;
   __atomic_store_n(&chains.unrecorded, 0, __ATOMIC_RELEASE);
   chains.record = {};
+  __atomic_store_n(&chains.connections, 0, __ATOMIC_RELAXED);
 }
 
 }  // namespace
@@ -49,6 +50,7 @@ void SocketAccumulators::sample(const Look& look, TargetSample& sample) {
     part.anatomy.emplace();
   }
   for_each_shard([&part](const socket_shard& shard) { add_shard(part, shard); });
+  sampling_.add_to(part);
   complete(part, slots_.calls(by_index().peers, look.in_detail ? &common_->names : nullptr));
   if (!common_->sees_turns) {
     part.counters.turns.reset();
@@ -59,6 +61,7 @@ void SocketAccumulators::sample(const Look& look, TargetSample& sample) {
 }
 
 void SocketAccumulators::tick(const Look& look, TargetSample& sample) {
+  advance();
   this->sample(look, sample);
   SocketSample& part = *sample.socket;
   if (part.anatomy) {
@@ -78,6 +81,7 @@ void SocketAccumulators::read(const Look& look, const metrics::Gauges& gauges, m
   }
   const ByIndex kept = by_index();
   SocketSnapshot s = snapshot(kept.unrecorded);
+  sampling_.add_to(s);
   for (std::size_t d = 0; d < TACHO_DIRECTIONS; ++d) {
     // Two CPUs out of order take back some nanoseconds; to Prometheus a counter that falls has started anew.
     s.moments[d].interval_ns = intervals_ns_.at(d).raise(s.moments[d].interval_ns);
@@ -95,6 +99,26 @@ std::vector<SlowRequest> SocketAccumulators::slowest(std::int64_t now_ns) {
     list.push_back(decode(record, common_->names, slots_.peer(record.longest_call_peer)));
   }
   return list;
+}
+
+void SocketAccumulators::after_shed(tacho_shed level) {
+  if (level >= TACHO_SHED_SOCKETS) {
+    sampling_.begin(snapshot(0));
+  } else if (sampling_.active()) {
+    sampling_.end();
+    choose_anew();  // the next time
+  }
+}
+
+void SocketAccumulators::choose_anew() {
+  __atomic_store_n(&chains().connections, 0, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&chains().choice, 1, __ATOMIC_RELAXED);
+}
+
+void SocketAccumulators::advance() {
+  if (sampling_.active() && !sampling_.advance(snapshot(0))) {
+    choose_anew();
+  }
 }
 
 SocketSnapshot SocketAccumulators::snapshot(std::uint64_t unrecorded) const {

@@ -17,6 +17,7 @@
 #include "probes/probe.h"
 #include "probes/recorder.h"
 #include "probes/rising.h"
+#include "probes/sampling.h"
 #include "probes/socket_decode.h"
 
 namespace tacho::probes {
@@ -53,6 +54,8 @@ class SocketAccumulators final : public Accumulators {
 
   void sample(const Look& look, TargetSample& sample) override;
   void tick(const Look& look, TargetSample& sample) override;
+  void before_shed() override { advance(); }
+  void after_shed(tacho_shed level) override;
   void read(const Look& look, const metrics::Gauges& gauges, metrics::Row& row) override;
   std::vector<SlowRequest> slowest(std::int64_t now_ns) override;
 
@@ -74,12 +77,16 @@ class SocketAccumulators final : public Accumulators {
     }
   }
   [[nodiscard]] SocketSnapshot snapshot(std::uint64_t unrecorded) const;
+  /// Other connections are to be chosen (bpf/socket_sampling.bpf.h).
+  void choose_anew();
+  void advance();
 
   std::shared_ptr<SocketCommon> common_;
   const std::uint32_t index_;
   const kernel::MappedArray shards_;
   const DependencySlots slots_;
   SlowThreshold slow_;  // the owner's
+  Sampling sampling_;
   std::array<Rising<std::int64_t>, TACHO_DIRECTIONS> intervals_ns_;
   ByIndex last_;  // once it has given up
   std::atomic<bool> gave_up_ = false;

@@ -1,10 +1,11 @@
 #include "scrape/judgements.h"
 
 #include "scrape/diagnosis.h"
+#include "scrape/shed_report.h"
 
 namespace tacho::scrape {
 
-const std::array<Judgement, 4> kJudgements{{
+const std::array<Judgement, 5> kJudgements{{
     {saturation_families,
      [](const Findings& found) -> std::optional<metrics::Row> {
        if (!found.saturation) {
@@ -31,6 +32,15 @@ const std::array<Judgement, 4> kJudgements{{
      }},
     {overhead_families,
      [](const Findings& found) -> std::optional<metrics::Row> { return overhead_row(found.own_time); }, true},
+    {shed_families,
+     [](const Findings& found) -> std::optional<metrics::Row> {
+       if (!found.shed_level) {
+         return {};
+       }
+       metrics::Row row;
+       row.values = {metrics::Value::count(*found.shed_level)};
+       return row;
+     }},
 }};
 
 }  // namespace tacho::scrape

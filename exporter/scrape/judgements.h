@@ -18,6 +18,6 @@ struct Judgement {
 };
 
 /// In the order of the page.
-extern const std::array<Judgement, 4> kJudgements;
+extern const std::array<Judgement, 5> kJudgements;
 
 }  // namespace tacho::scrape

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <utility>
 
 #include "kernel/skipped_events.h"
 #include "metrics/gain.h"
@@ -34,7 +35,8 @@ Scraper::Scraper(const config::Config& config, std::vector<std::unique_ptr<probe
       table_(table),
       style_(std::make_shared<const Style>(config)),
       targets_(table.indices()),
-      objects_(std::make_shared<const std::vector<ObservedObject>>(sources_.size())) {
+      objects_(std::make_shared<const std::vector<ObservedObject>>(sources_.size())),
+      limits_(config.limits) {
   publish();
 }
 
@@ -101,6 +103,12 @@ void Scraper::sample() {
     requests += metrics::gain(before, kept->requests);
   }
   losses_.requests += requests;
+  shed(now);
+  for (const auto& kept : targets_) {
+    if (kept) {
+      find(*kept);
+    }
+  }
   publish();
 }
 
@@ -126,28 +134,35 @@ void Scraper::sample(Kept& kept) const {
                    .idle_ns = poll ? poll->counters.ns : 0,
                    .threads = poll ? poll->threads : 0},
                   wait_sums(sample));
-  auto now = std::make_shared<TargetState>(*kept.published);
-  find(kept, sample, now->found);
-  kept.published = std::move(now);
+  const ShedSeen seen = shed_seen(sample);
+  kept.shed_input = shed_input(std::exchange(kept.shed_seen, seen), seen);
 }
 
-void Scraper::find(const Kept& kept, const probes::TargetSample& sample, Findings& found) {
+void Scraper::find(Kept& kept) {
+  auto now = std::make_shared<TargetState>(*kept.published);
+  Findings& found = now->found;
   const auto samples = kept.window.samples();
+  const auto highest_shed = kept.highest_shed();
   found.gauges = kept.window.gauges();
-  found.conditions = conditions(samples.front(), samples.back(), found.gauges.few_samples);
+  found.conditions = conditions(samples.front(), samples.back(), found.gauges.few_samples, highest_shed);
   found.saturation = saturation(samples);
-  found.own_time = own_time(sample);
+  found.own_time = kept.shed_seen.own;
+  if (highest_shed) {
+    found.shed_level = kept.shed.level();
+  }
   if (const WaitHistory* waits = kept.past->waits()) {
     found.bottleneck = bottleneck(*waits);
     if (found.bottleneck) {
       found.bottlenecks |= 1U << *found.bottleneck;
     }
   }
+  kept.published = std::move(now);
 }
 
 void Scraper::reconfigure(const config::Config& config) {
   const bool other_window = config.window != style_->window;
   style_ = std::make_shared<const Style>(config);
+  limits_ = config.limits;
   for (const auto& kept : targets_) {
     if (!kept) {
       continue;

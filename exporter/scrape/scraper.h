@@ -1,10 +1,12 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -20,6 +22,8 @@
 #include "scrape/page_text.h"
 #include "scrape/page_writer.h"
 #include "scrape/self_metrics.h"
+#include "scrape/shed_report.h"
+#include "scrape/shedding.h"
 #include "scrape/state.h"
 #include "targets/target_table.h"
 
@@ -49,6 +53,8 @@ class Scraper final : public targets::TargetObserver {
   void look_after(probes::Occasion occasion);
   /// Samples the counters behind the windowed gauges; once a second.
   void sample();
+  /// Sets who tells the programs what to do without for a target.
+  void on_shed(std::function<void(target_ref, ShedLevel)> callback) { on_shed_ = std::move(callback); }
   /// Applies other windows and buckets, counters stay.
   void reconfigure(const config::Config& config);
   /// Sets the result of the last reload.
@@ -88,13 +94,22 @@ class Scraper final : public targets::TargetObserver {
     metrics::Window window;
     std::uint64_t requests = 0;  ///< as of the last sample
     std::shared_ptr<const TargetState> published;
+    Shed shed;
+    ShedSeen shed_seen;                                     // as of the last sample
+    ShedInput shed_input;                                   // between the last two
+    std::array<std::int64_t, TACHO_SHED_LEVELS> shed_at{};  // when a level was at least this; 0: never
+
+    /// The highest level over the window; none if it never had one.
+    [[nodiscard]] std::optional<ShedLevel> highest_shed() const;
   };
 
   [[nodiscard]] std::shared_ptr<const Lines> lines_of(const targets::Target& target, metrics::Created created) const;
   /// Takes a sample, and updates what is kept of the target over time.
   void sample(Kept& kept) const;
-  /// What it says, together with those before.
-  static void find(const Kept& kept, const probes::TargetSample& sample, Findings& found);
+  /// Publishes what the samples say.
+  static void find(Kept& kept);
+  /// Keeps the cost of the programs within the limits.
+  void shed(std::int64_t now_ns);
   Result<Accumulators> add_to_probes(std::uint32_t index);
   /// Reads the state of the objects.
   void look_at_objects();
@@ -116,6 +131,10 @@ class Scraper final : public targets::TargetObserver {
   metrics::Losses losses_;                                      // the same
   std::uint64_t tick_ = 0;                                      // of the last sample
   std::int64_t first_sample_ns_ = 0;
+  config::Limits limits_;
+  Shedding shedding_;
+  std::function<void(target_ref, ShedLevel)> on_shed_ = [](target_ref, ShedLevel) {};
+  std::int64_t last_shed_ns_ = 0;
   bool unflushed_ = false;
   std::set<std::string_view> maintenance_;  // probes whose work failed, and was reported
   ReloadState reload_;

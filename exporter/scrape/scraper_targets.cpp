@@ -79,6 +79,7 @@ Result<void> Scraper::target_added(const targets::Target& target) {
       std::make_unique<Kept>(&target, std::move(past), metrics::Window(style_->window), 0, news_of(target, state));
   // All counters begin at 0 now: what happens until the next sample is in the window, too.
   sample(*kept);
+  find(*kept);
   targets_.at(index) = std::move(kept);
   return {};
 }

@@ -23,6 +23,7 @@
 #include "scrape/past.h"
 #include "scrape/saturation.h"
 #include "scrape/self_metrics.h"
+#include "scrape/shedding.h"
 #include "targets/target_table.h"
 
 // What the thread that owns the targets publishes, once a second and with every change. Nothing of it changes
@@ -56,6 +57,7 @@ struct Findings {
   std::optional<request_part> bottleneck;  ///< now
   std::uint32_t bottlenecks = 0;           ///< parts that were one, by bit
   OwnTime own_time;
+  std::optional<ShedLevel> shed_level;  ///< now; none: it was never above 0
 };
 
 /// What stays of a target as long as it is one.

@@ -45,6 +45,7 @@ TargetSummary summarize(const TargetState& target) {
   summary.sockets = std::move(now.socket).value_or(probes::SocketSample{});
   summary.polls = now.poll.value_or(probes::PollSample{});
   summary.conditions = holding(target.found.conditions);
+  summary.shed_level = target.found.shed_level.value_or(TACHO_SHED_NOTHING);
   return summary;
 }
 

@@ -49,6 +49,9 @@ class Discovery {
   /// To be called after targets were evicted: their cgroups are not awaited any more.
   void targets_freed() { await_comebacks(); }
 
+  /// Sets what the programs do without for a target.
+  void set_shed(target_ref target, tacho_shed level) { maps_.set_shed(target, level); }
+
   /// Applies other rules; targets that stay keep their counters.
   Result<void> reconfigure(const config::Config& config);
 
