@@ -29,7 +29,7 @@ static __always_inline void on_enter(bool nonblocking)
 	    st->owner != (st->owned_by_process ? current_tgid() : cgroup))
 		st = bind_thread(task, rules, cgroup, current_tgid(), true);
 	if (st)
-		begin_wait(st, nonblocking, process_shard());
+		begin_wait(st, rules, nonblocking, process_shard());
 }
 
 static __always_inline void on_exit(long ret)
@@ -180,6 +180,7 @@ int poll_adopt(struct bpf_iter__task *ctx)
 		return 0;
 	st = bind_thread(task, rules, cgroup, FIELD(task, tgid), true);
 	if (st)
-		begin_wait(st, is_nonblocking_call(regs, BPF_CORE_READ(regs, SYSCALL_NUMBER)), SHARED_SHARD);
+		begin_wait(st, rules, is_nonblocking_call(regs, BPF_CORE_READ(regs, SYSCALL_NUMBER)),
+			   SHARED_SHARD);
 	return 0;
 }

@@ -136,7 +136,7 @@ static __always_inline void switch_out(struct task_struct *task, bool preempted,
 	    st->owner != (st->owned_by_process ? FIELD(task, tgid) : cgroup))
 		st = bind_thread(task, rules, cgroup, FIELD(task, tgid), false);
 	if (st)
-		begin_wait(st, false, process_shard());
+		begin_wait(st, rules, false, process_shard());
 }
 
 static __always_inline void switch_in(struct task_struct *task, const struct target_rules *rules)

@@ -93,12 +93,15 @@ static __always_inline void end_wait(struct poll_state *st, struct poll_shard *s
 	end_own_time(&shard->own_ns, now, now);
 }
 
-static __always_inline void begin_wait(struct poll_state *st, bool nonblocking, u32 shard_index)
+static __always_inline void begin_wait(struct poll_state *st, const struct target_rules *rules,
+				       bool nonblocking, u32 shard_index)
 {
 	struct poll_shard *shard = get_shard(&st->target, shard_index);
+	bool shed = is_shed(rules, &st->target, TACHO_SHED_POLLS);
 	u64 now;
 
-	if (!shard)
+	/* What has begun is seen through to its end. */
+	if (!shard || (shed && !st->started))
 		return;
 	now = bpf_ktime_get_ns();
 	if (st->started) {
@@ -108,7 +111,7 @@ static __always_inline void begin_wait(struct poll_state *st, bool nonblocking, 
 		end_wait(st, shard, TACHO_POLL_READY, now);
 	}
 	/* The walk over the tasks may have found the thread at the same time. */
-	if (!replace(&st->started, 0, now))
+	if (shed || !replace(&st->started, 0, now))
 		return;
 	st->nonblocking = nonblocking;
 	st->adopted = shard_index == SHARED_SHARD;

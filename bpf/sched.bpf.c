@@ -46,7 +46,9 @@ static __always_inline void fall_asleep(struct sched_state *st, struct task_stru
 		st->call = TACHO_OFFCPU_NONE;
 	else
 		st->call = number < TACHO_SYSCALLS ? call_slots[number] : TACHO_OFFCPU_OTHER;
-	st->wait = wait_of(task, st->state, number, regs);
+	/* As long as a wait is missing in its sums, it does not matter what this one is for. */
+	if (anatomy && !st->waits.shed)
+		st->wait = wait_of(task, st->state, number, regs);
 }
 
 static __always_inline void switch_in(struct sched_state *st, struct task_struct *task, u64 now)
@@ -83,7 +85,8 @@ static __always_inline bool was_delayed(const struct sched_state *st, struct tas
 /* Events were missed before. The socket probe may have settled the wait (current_waits()). */
 static __noinline void switch_in_late(struct sched_state *st, struct task_struct *task, u64 now)
 {
-	bool delayed = was_delayed(st, task);
+	/* Sums in which a wait is missing begin anew (end_wait()). */
+	bool delayed = !st->waits.shed && was_delayed(st, task);
 	u64 waited;
 
 	if (delayed)

@@ -13,7 +13,9 @@
 #include "socket_binding.bpf.h"
 #include "socket_calls.bpf.h"
 #include "socket_datagram.bpf.h"
+#include "socket_moments.bpf.h"
 #include "socket_node_turns.bpf.h"
+#include "socket_sampling.bpf.h"
 #include "socket_sweep.bpf.h"
 #include "socket_turns.bpf.h"
 #include "socket_unseen.bpf.h"
@@ -40,46 +42,6 @@ static __always_inline struct socket_state *watched_socket(struct sock *sk, cons
 			repair_role(sk, st);
 	}
 	return st;
-}
-
-/*
- * One more operation of the target at `now`. The interval to the one before it, whoever did that, is signed:
- * two CPUs may come here in another order than they read their clocks, and only with the sign the sum
- * telescopes.
- */
-static __always_inline void account(struct socket_moments *m, struct socket_chain *chain, u64 now, u32 bytes,
-				    u64 idle_limit)
-{
-	u64 previous = exchange(&chain->last, now);
-	s64 interval = now - previous;
-	u64 square;
-
-	mark_change(&m->begin);
-	add(&m->operations, 1);
-	add(&m->bytes, bytes);
-	if (previous) {
-		if (interval > (s64)idle_limit) {
-			add(&m->idle_gaps, 1);
-			add(&m->idle_gap_ns, interval);
-		} else {
-			add(&m->intervals, 1);
-			add((u64 *)&m->interval_ns, interval);
-			/* At most (4 s)^2 = 2^64: the limit keeps it in 64 bits. */
-			square = interval * interval;
-			if (exclusive_shards) {
-				u64 low = m->square_low + square;
-
-				m->square_high += low < square;
-				m->square_low = low;
-			} else {
-				u64 low = fetch_add(&m->square_low, square) + square;
-
-				if (low < square)
-					__sync_fetch_and_add(&m->square_high, 1);
-			}
-		}
-	}
-	mark_change(&m->end);
 }
 
 /*
@@ -133,11 +95,18 @@ static __always_inline void on_operation(struct sock *sk, int bytes, u32 directi
 		node_operation(st, shard, sk, bytes, direction);
 		return;
 	}
+	if ((rules->shed || st->shed) && is_put_aside(st, sk, rules, chains, shard, direction, bytes))
+		return;
 	seed = chains->direction[direction].last;
 	begun = begin_own_time(seed);
 	tp = tcp_sock_of(sk);
 	now = operation_time(st, tp, direction);
-	account(&shard->moments[direction], &chains->direction[direction], now, bytes, rules->idle_limit_ns);
+	if (st->shed >= TACHO_SHED_INTERVALS)
+		account_without_interval(&shard->moments[direction], &chains->direction[direction], now,
+					 bytes);
+	else
+		account(&shard->moments[direction], &chains->direction[direction], now, bytes,
+			rules->idle_limit_ns);
 	if (direction == TACHO_RECEIVE && was_overtaken(st, tp, bytes))
 		return;
 	switch (st->role) {
@@ -242,7 +211,7 @@ static __always_inline void on_data_ready(struct sock *sk)
 			expect_unix_connection(sk, st);
 		return;
 	}
-	if (is_unix(sk) && !FIELD(sk, sk_receive_queue.qlen))
+	if (st->aside || (is_unix(sk) && !FIELD(sk, sk_receive_queue.qlen)))
 		return; /* The reader was faster than this hook. */
 	seed = st->last_ready;
 	begun = begin_own_time(seed);

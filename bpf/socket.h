@@ -28,6 +28,9 @@ enum socket_role {
 	TACHO_ROLE_NODE_CLIENT,
 };
 
+/* One connection in so many is not put aside, where the others are (TACHO_SHED_SOCKETS). */
+#define TACHO_CHOSEN_CONNECTIONS 16
+
 /*
  * The operations of a whole target in one direction. `begin` and `end` bracket a change, so that a reader can
  * detect a torn read: it reads `end` first and `begin` last, and they must be equal. Squares are 128 bit.
@@ -79,7 +82,11 @@ struct socket_shard {
 	__u32 told_round;
 	struct duration_histogram handover;
 	struct request_parts parts[2]; /* of requests that were not slow, and of slow ones */
-	__u64 own_ns;		       /* estimated time of the programs, see lib/own_time.bpf.h */
+	/* While connections are put aside: operations of servers on those that are, and on the others. */
+	__u64 aside;
+	__u64 chosen;
+	__u64 followed; /* operations whose frames of HTTP/2 were looked at */
+	__u64 own_ns;	/* estimated time of the programs, see lib/own_time.bpf.h */
 };
 
 /* Time of the target's latest operation in each direction, shared by all its threads; a cache line each. */
@@ -96,7 +103,8 @@ struct socket_chains {
 	__u64 slow_ns;	  /* set by user space: a request that takes longer is slow; 0: none is */
 	__u64 unrecorded; /* requests for whose record there was no room */
 	struct record_thresholds record;
-	__u64 pad;
+	__u32 connections; /* for which was decided whether they are put aside, see socket_sampling.bpf.h */
+	__u32 choice;	   /* set by user space: it is decided anew whenever this changes */
 };
 
 /* A TCP port with a listener: distinguishes servers' from clients' sockets whose beginning was missed. */

@@ -50,7 +50,7 @@ static __always_inline struct thread_waits *current_waits(void)
 	/* It runs, whatever is known of it: there are kernels that do not tell of every switch. */
 	if (thread->state == TACHO_THREAD_RUNNABLE)
 		settle_delay(thread, TACHO_PART_RUNQUEUE - TACHO_FIRST_WAIT,
-			     delays_of((struct task_struct *)bpf_get_current_task()));
+			     delays_of(current_task()));
 	return &thread->waits;
 }
 
@@ -108,9 +108,12 @@ static __always_inline bool find_start(struct thread_waits *waits, u64 read)
 		}
 	}
 	from = *(volatile u64 *)&waits->from;
-	if (*(volatile u64 *)&waits->start != earliest && from < WAIT_MARKS &&
-	    waited_for(&waits->marks[from], read))
-		return true;
+	if (*(volatile u64 *)&waits->start != earliest && from < WAIT_MARKS) {
+		/* The place is to be computed behind the bound: verifiers up to 6.1 do not go back to it. */
+		barrier_var(from);
+		if (waited_for(&waits->marks[from], read))
+			return true;
+	}
 	/* It was at something that nothing is known of, and went on with this one. */
 	*(volatile u64 *)&waits->start = 0;
 	for (u32 i = 0; i < WAIT_MARKS; i++) {
@@ -173,11 +176,12 @@ static __always_inline void charge_request(struct socket_state *st, struct socke
 		mode = was_alone(st) ? TACHO_SERVED_BY_READER : TACHO_SERVED_INTERLEAVED;
 		waits->base = st->read_mark;
 	} else {
-		if (!find_start(waits, st->last_read))
+		if (elapsed(st->last_read, waits->begun) || !find_start(waits, st->last_read))
 			return;
 		from = *(volatile u64 *)&waits->from;
 		if (from >= WAIT_MARKS)
 			return;
+		barrier_var(from);
 		mode = TACHO_SERVED_HANDED_OVER;
 		waits->base = waits->marks[from];
 		handover = elapsed(st->last_read, waits->start);
@@ -246,10 +250,23 @@ __noinline int take_answer_once(struct socket_state *st, struct socket_shard *sh
 #define TAKE_ANSWER take_answer_once
 #endif
 
+/*
+ * Where anatomy is shed, the threads of a request are not known, neither while that is so nor later.
+ * release_reader() still runs at its end.
+ */
+static __always_inline bool sheds_anatomy(const struct socket_state *st)
+{
+	return st->shed >= TACHO_SHED_ANATOMY;
+}
+
 /* A read of a request. `first`: it begins a turn; `may_stay_open`: nothing will tell if that is given up. */
 static __always_inline void note_read(struct socket_state *st, u64 now, bool first, bool may_stay_open)
 {
-	if (threads_in != THREADS_UNKNOWN)
+	if (threads_in == THREADS_UNKNOWN)
+		return;
+	if (sheds_anatomy(st))
+		st->reader = 0;
+	else
 		TAKE_READ(st, now, first, may_stay_open);
 }
 
@@ -257,7 +274,7 @@ static __always_inline void note_read(struct socket_state *st, u64 now, bool fir
 static __always_inline void note_answer(struct socket_state *st, struct socket_shard *shard, struct sock *sk,
 					u64 first, u64 now, u32 bytes)
 {
-	if (threads_in == THREADS_UNKNOWN)
+	if (threads_in == THREADS_UNKNOWN || sheds_anatomy(st))
 		return;
 	*(volatile u64 *)&st->socket = (u64)sk;
 	*(volatile u32 *)&st->reply_bytes = bytes;
@@ -265,21 +282,23 @@ static __always_inline void note_answer(struct socket_state *st, struct socket_s
 }
 
 /*
- * A call from `begun` until now, to the peer of this slot: does the thread make it for a request that it has
- * read and not answered?
+ * The call of a client ends now: does the thread make it for a request that it has read and not answered?
  */
-static __always_inline bool note_call_in_line(u64 begun, u64 now, u32 peer)
+static __always_inline bool note_call_in_line(const struct socket_state *st, u64 now)
 {
-	struct thread_waits *waits = threads_in == THREADS_UNKNOWN ? NULL : current_waits();
-	u64 ns = elapsed(begun, now);
+	u64 begun = st->last_send, ns = elapsed(begun, now);
+	struct thread_waits *waits;
 
+	if (threads_in == THREADS_UNKNOWN || sheds_anatomy(st))
+		return false;
+	waits = current_waits();
 	if (!waits || !waits->serving || (s64)(begun - waits->serving) < 0)
 		return false;
 	waits->calls++;
 	waits->calls_ns += ns;
 	if (ns > waits->longest_call_ns) {
 		waits->longest_call_ns = ns;
-		waits->longest_call_peer = peer;
+		waits->longest_call_peer = st->peer;
 	}
 	return true;
 }

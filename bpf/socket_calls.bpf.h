@@ -17,7 +17,7 @@ static __always_inline void observe_call(const struct socket_state *st, u64 back
 	if (!dependency)
 		return;
 	observe_atomic(&dependency->duration, elapsed(st->last_send, back));
-	if (note_call_in_line(st->last_send, now, st->peer))
+	if (note_call_in_line(st, now))
 		add_atomic(&dependency->in_line_ns, elapsed(st->last_send, now));
 }
 

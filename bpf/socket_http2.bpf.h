@@ -16,19 +16,7 @@
  */
 #pragma once
 
-#include "socket_http2_frames.bpf.h"
-
-/* Of one operation, each a header, what is between two, or the next part of a vector. */
-#define HTTP2_STEPS (1 << 16)
-/* Operations (reads, where only the preface is looked for) until a connection is taken for HTTP/1. */
-#define HTTP2_TRIES 4
-
-enum http2_follow {
-	HTTP2_OFF,
-	HTTP2_TRY,			    /* and up to HTTP2_TRY + HTTP2_TRIES - 1 */
-	HTTP2_ON = HTTP2_TRY + HTTP2_TRIES, /* frames count, turns do not */
-	HTTP2_AUTO,			    /* and up to HTTP2_AUTO + HTTP2_TRIES - 1: only the preface */
-};
+#include "socket_http2_state.bpf.h"
 
 #ifdef TACHO_BASIC
 
@@ -50,18 +38,6 @@ static __always_inline void http2_closed(struct socket_state *st, struct sock *s
 }
 
 #else
-
-static __always_inline bool can_follow_http2(void)
-{
-	return bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop);
-}
-
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct http2_state);
-} http2_states SEC(".maps");
 
 /* What one operation has transferred: a vector of user space, followed part by part. */
 struct http2_walk {
@@ -219,14 +195,16 @@ static __always_inline void http2_buffers(struct http2_walk *walk)
 }
 
 /* The state of a connection that may speak HTTP/2; NULL if it does not, as far as is known. */
-static __always_inline struct http2_state *http2_state_of(struct socket_state *st, struct sock *sk, u32 bytes,
-							  u32 direction)
+static __always_inline struct http2_state *
+http2_state_of(struct socket_state *st, struct sock *sk, struct socket_shard *shard, u32 bytes, u32 direction)
 {
 	struct http2_state *h2;
 	u32 begins;
 
 	if (st->http2 == HTTP2_ON)
 		return bpf_sk_storage_get(&http2_states, sk, NULL, 0);
+	if (st->http2 == HTTP2_SHED)
+		return resume_http2(st, sk, shard);
 	if (st->http2 < HTTP2_AUTO)
 		begins = http2_beginning(st, bytes, direction);
 	else if (direction != TACHO_RECEIVE)
@@ -246,8 +224,8 @@ static __always_inline struct http2_state *http2_state_of(struct socket_state *s
 		}
 		count_loss(TACHO_LOST_SOCKET_STATE);
 	}
-	/* Who reads byte by byte has not come to the preface yet, or to its end. */
-	if (bytes >= HTTP2_PREFACE_LEAST)
+	/* Who reads a connection's first bytes one by one has not come to the preface yet, or to its end. */
+	if (bytes >= HTTP2_PREFACE_LEAST || (st->turns > 1 && !st->preface))
 		st->http2++;
 	if (st->http2 == HTTP2_ON || st->http2 == HTTP2_AUTO + HTTP2_TRIES)
 		st->http2 = HTTP2_OFF;
@@ -302,13 +280,20 @@ __noinline int http2_follow(struct http2_state *h2, struct socket_state *st, str
 static __always_inline bool http2_operation(struct socket_state *st, struct sock *sk,
 					    struct socket_shard *shard, u64 now, u32 bytes, u32 direction)
 {
+	bool shed = st->shed >= TACHO_SHED_STREAMS;
 	struct http2_state *h2;
 
-	if (!can_follow_http2())
+	if (!can_follow_http2() || (shed && st->http2 == HTTP2_SHED))
 		return false;
-	h2 = http2_state_of(st, sk, bytes, direction);
+	/* Also of a connection that begins now: else nobody would know later that it is HTTP/2. */
+	h2 = http2_state_of(st, sk, shard, bytes, direction);
 	if (!h2)
 		return false;
+	if (shed) {
+		shed_http2(st, h2, shard);
+		return false;
+	}
+	add(&shard->followed, 1);
 	http2_follow(h2, st, shard, now, (u64)direction << 32 | bytes);
 	return true;
 }
@@ -319,14 +304,14 @@ static __always_inline void http2_closed(struct socket_state *st, struct sock *s
 {
 	struct http2_state *h2;
 
-	if (st->http2 != HTTP2_ON)
+	if (st->http2 != HTTP2_ON && st->http2 != HTTP2_SHED)
 		return;
 	st->http2 = handed_over ? HTTP2_TRY : HTTP2_OFF;
 	h2 = bpf_sk_storage_get(&http2_states, sk, NULL, 0);
 	if (!h2)
 		return;
 	if (!h2->counted_late)
-		add_atomic(&shared->unanswered, h2->open);
+		add_atomic(&shared->unanswered, (s64)(s32)h2->open);
 	bpf_sk_storage_delete(&http2_states, sk);
 }
 

@@ -38,35 +38,6 @@ struct http2_cursor {
 	u8 header[32]; /* 9 used: room for what the verifier thinks could be written */
 };
 
-/* Streams open at a time; a power of two. Servers allow 100 to 250 by default. */
-#define HTTP2_STREAMS 128
-
-/* A stream whose reply has not begun. */
-struct http2_stream {
-	u64 arrival;
-	u64 read;
-	u32 id; /* 0: the slot is free */
-};
-
-struct http2_state {
-	struct http2_cursor cursor[TACHO_DIRECTIONS];
-	u32 last_stream; /* the highest that the client has opened */
-	u32 open;	 /* streams in use; one thread may read while another one writes */
-	bool
-	    counted_late; /* streams count when they end: nothing tells the connection's end (unix sockets) */
-	struct http2_stream streams[HTTP2_STREAMS];
-};
-
-/* The stream's reply begins, or it will have none. */
-static __always_inline void http2_end(struct http2_state *h2, struct http2_stream *stream,
-				      struct socket_shard *shard)
-{
-	stream->id = 0;
-	__sync_fetch_and_add(&h2->open, -1);
-	if (h2->counted_late)
-		add(&shard->opened, 1);
-}
-
 static __always_inline u32 http2_length(const u8 *h)
 {
 	return (u32)h[0] << 16 | (u32)h[1] << 8 | h[2];

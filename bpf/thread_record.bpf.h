@@ -10,6 +10,7 @@
 #pragma once
 
 #include "anatomy.h"
+#include "lib/basic.bpf.h"
 #include "lib/kernel.bpf.h"
 #include "lib/targets.h"
 #include "sched.h"
@@ -71,6 +72,8 @@ struct thread_waits {
 	u64 longest_call_ns;
 	u32 longest_call_peer;
 	u32 calls;
+	u64 shed;  /* waits were not summed up: its key until then, a new one is to be given; 0: none is */
+	u64 begun; /* when the sums began anew; 0: with the thread */
 	struct wait_mark marks[WAIT_MARKS];
 	/* Used within one run of a socket program: the verifier does not follow what stands in memory. */
 	u64 left;
@@ -103,7 +106,7 @@ static __always_inline u64 delays_of(struct task_struct *task)
 {
 	if (!bpf_core_field_exists(task->sched_info.run_delay))
 		return 0;
-	return BPF_CORE_READ(task, sched_info.run_delay);
+	return FIELD(task, sched_info.run_delay);
 }
 
 /*

@@ -202,7 +202,7 @@ Result<std::unique_ptr<App>> App::start(const Cli& cli, const config::Config& co
     sources.push_back(kernel::health_of(probe->object(), probe->info().bounded_maps));
   }
   app->scraper_ = std::make_unique<scrape::Scraper>(config, std::move(probes), app->failed_probes_, std::move(sources),
-                                                    app->table_, app->mutex_);
+                                                    app->table_);
   if (config.run_statistics) {
     auto statistics = kernel::enable_run_statistics();
     if (!statistics) {
@@ -211,14 +211,15 @@ Result<std::unique_ptr<App>> App::start(const Cli& cli, const config::Config& co
       app->run_statistics_ = std::move(*statistics);
     }
   }
-  auto discovery =
-      targets::Discovery::start(config, *app->targets_object_, *paths, app->table_, app->mutex_, *app->scraper_);
+  auto discovery = targets::Discovery::start(config, *app->targets_object_, *paths, app->table_, *app->scraper_);
   if (!discovery) {
     return std::unexpected(discovery.error());
   }
   app->discovery_ = std::move(*discovery);
   app->discovery_->on_added([scraper = app->scraper_.get()] { scraper->look_after(probes::Occasion::targets_added); });
   app->discovery_->on_looked([scraper = app->scraper_.get()] { scraper->look_after(probes::Occasion::half_minute); });
+  app->scraper_->on_shed(
+      [discovery = app->discovery_.get()](target_ref target, tacho_shed level) { discovery->set_shed(target, level); });
   app->scraper_->set_reload_state({true, unix_time()});
   app->run(std::chrono::steady_clock::now());
   if (!paths->cgroupfs.empty()) {
@@ -292,10 +293,7 @@ Result<void> App::read_again() {
   config_ = std::move(fresh);
   scraper_->set_reload_state({true, unix_time()});
   run(std::chrono::steady_clock::now());
-  spdlog::info("configuration read again: {} targets", [this] {
-    const std::lock_guard lock(mutex_);
-    return table_.live();
-  }());
+  spdlog::info("configuration read again: {} targets", table_.live());
   return {};
 }
 

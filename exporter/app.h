@@ -2,7 +2,6 @@
 
 #include <iosfwd>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -20,7 +19,7 @@
 namespace tacho {
 
 /// Everything that observes: the BPF objects, the targets, the scraper. Members are in the order of ownership and are
-/// destroyed in reverse: readers first, maps last.
+/// destroyed in reverse: readers first, maps last. It belongs to one thread; others read what the scraper publishes.
 class App {
  public:
   /// Loads and attaches what the configuration enables. A probe that fails is reported and left out; an error is
@@ -63,7 +62,6 @@ class App {
   Cli cli_;
   config::Config config_;  // what runs
   UniqueFd run_statistics_;
-  std::mutex mutex_;
   targets::TargetTable table_;
   std::unique_ptr<kernel::BpfObject> targets_object_;
   bool cgroup_v1_ = false;  // no v2 hierarchy: that of the v1 memory controller

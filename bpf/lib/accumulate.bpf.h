@@ -18,6 +18,20 @@ const volatile __u32 exclusive_shards = 0; /* a truth value; bool is no type of 
 
 #define SHARED_SHARD 0
 
+/*
+ * The constant, read once a program: of a volatile one every addition would read it anew. The branch that is
+ * not taken is gone when the program runs.
+ */
+static __always_inline bool shards_are_exclusive(void)
+{
+	u32 exclusive;
+
+	asm("%0 = %[constant] ll\n\t%0 = *(u32 *)(%0 + 0)"
+	    : "=r"(exclusive)
+	    : [constant] "i"(&exclusive_shards));
+	return exclusive;
+}
+
 static __always_inline u32 process_shard(void)
 {
 	return 1 + (bpf_get_smp_processor_id() & shard_mask);
@@ -25,7 +39,7 @@ static __always_inline u32 process_shard(void)
 
 static __always_inline void add(u64 *counter, u64 value)
 {
-	if (exclusive_shards)
+	if (shards_are_exclusive())
 		*(volatile u64 *)counter += value;
 	else
 		__sync_fetch_and_add(counter, value);

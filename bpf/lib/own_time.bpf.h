@@ -31,11 +31,16 @@ static __always_inline u64 begin_own_time(u64 seed)
 	return is_timed_event(seed) ? bpf_ktime_get_ns() : 0;
 }
 
+/* Without the reading of the clock that is within what is timed: other events have none. */
 static __always_inline u64 own_time_since(u64 begun)
 {
-	u64 ns = bpf_ktime_get_ns() - begun;
+	u64 end = bpf_ktime_get_ns();
+	u64 reading = bpf_ktime_get_ns() - end;
+	u64 ns = end - begun;
 
-	return (ns < LONGEST_OWN_NS ? ns : LONGEST_OWN_NS) * OWN_TIME_EVENTS;
+	if (ns > LONGEST_OWN_NS)
+		ns = LONGEST_OWN_NS;
+	return ns > reading ? (ns - reading) * OWN_TIME_EVENTS : 0;
 }
 
 /* With the seed that began it. */

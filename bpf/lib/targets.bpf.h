@@ -110,6 +110,27 @@ static __always_inline bool was_empty_since(const struct target_ref *target, u32
 	return settings && (s32)(generation - settings->since) < 0;
 }
 
+/*
+ * What the programs do without for the target: enum tacho_shed. As long as no target does without anything,
+ * one comparison tells, beside those with the generation.
+ */
+static __always_inline u32 shed_level(const struct target_rules *rules, const struct target_ref *target)
+{
+	u32 index = target->index;
+	struct target_settings *settings;
+
+	if (!rules->shed)
+		return TACHO_SHED_NOTHING;
+	settings = bpf_map_lookup_elem(&target_settings, &index);
+	return settings ? settings->shed : TACHO_SHED_NOTHING;
+}
+
+static __always_inline bool is_shed(const struct target_rules *rules, const struct target_ref *target,
+				    u32 level)
+{
+	return shed_level(rules, target) >= level;
+}
+
 /* Neither by cgroup nor by process: decides most events of a machine in two nanoseconds. */
 static __always_inline bool surely_unwatched(const struct target_rules *rules, u64 cgroup, u32 tgid)
 {

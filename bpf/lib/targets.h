@@ -35,7 +35,7 @@ struct target_rules {
 	__u64 self_top;	     /* where iterator `list_own_cgroups` begins; 0: nowhere */
 	__u64 idle_limit_ns; /* a longer gap between operations is idleness, not an interval */
 	__u32 client_rules;  /* non-zero while some target leaves clients out */
-	__u32 pad;
+	__u32 shed;	     /* enum tacho_shed: the highest level of any target */
 	struct target_filter filters[2];
 };
 
@@ -46,6 +46,20 @@ enum tacho_http2 {
 	TACHO_HTTP2_ALWAYS, /* older ones, too: from the first data that looks like a frame */
 };
 
+/*
+ * What the programs do without for a target that costs more than it may (exporter/scrape/shedding.h). Each
+ * level includes those before it.
+ */
+enum tacho_shed {
+	TACHO_SHED_NOTHING,
+	TACHO_SHED_INTERVALS, /* between operations */
+	TACHO_SHED_POLLS,
+	TACHO_SHED_ANATOMY,
+	TACHO_SHED_STREAMS, /* of HTTP/2: turns count in their place */
+	TACHO_SHED_SOCKETS, /* turns of all but a few connections, see socket_sampling.bpf.h */
+	TACHO_SHED_LEVELS,
+};
+
 /* One element per index in map `target_settings`. */
 struct target_settings {
 	__u32 epoch;
@@ -54,7 +68,7 @@ struct target_settings {
 	__u32 http2;	    /* enum tacho_http2: whether the frames of HTTP/2 connections are followed */
 	__u32 exclude_node; /* a truth value: requests of the node itself are left out */
 	__u32 since;	    /* generation; older state of sockets has not been watched all the time */
-	__u32 pad;
+	__u32 shed;	    /* enum tacho_shed */
 };
 
 enum target_event_kind {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <chrono>
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -144,9 +145,22 @@ struct Metrics {
   std::vector<FamilyGlob> drop;
 };
 
+/// A share, in hundredths of a percent.
+struct Percent {
+  unsigned hundredths = 0;
+
+  [[nodiscard]] double share() const { return hundredths / 1e4; }
+  auto operator<=>(const Percent&) const = default;
+};
+
 struct Limits {
   unsigned max_targets = 256;
   unsigned max_peers = 32;
+  Percent overhead;          ///< of a target's own CPU time, for tacho's programs; 0: none
+  Percent machine_overhead;  ///< of the time of all CPUs, for all targets; 0: none
+  /// Until a target gets back what was shed; without a key: tests have a shorter one.
+  Duration calm{std::chrono::seconds(30)};
+  std::optional<unsigned> held_shed_level;  ///< of all targets, whatever they cost; without a key: for tests
 };
 
 struct Config {

@@ -3,6 +3,7 @@
 #include "config/checks.h"
 #include "config/glob.h"
 #include "config/labels.h"
+#include "config/limit_keys.h"
 #include "config/types.h"
 
 namespace tacho::config {
@@ -291,15 +292,6 @@ Type<PeerName> peer() {
   });
 }
 
-Type<Limits> limits() {
-  return section<Limits>({
-      restart_key("max_targets", &Limits::max_targets, integer(1U, 10'000U, "a number"),
-                  "Targets watched at the same time; the rest is summed up in the target `other` and counted."),
-      restart_key("max_peers", &Limits::max_peers, integer(1U, 1024U, "a number"),
-                  "Dependencies told apart per target; the rest is summed up in the peer `other`."),
-  });
-}
-
 }  // namespace
 
 const Type<Config>& config_type() {
@@ -318,7 +310,7 @@ const Type<Config>& config_type() {
           key("probes", &Config::probes, probes(), "What is observed, and how."),
           key("histograms", &Config::histograms, histograms(), "The shape of all histograms."),
           key("metrics", &Config::metrics, metrics(), "What is exposed."),
-          key("limits", &Config::limits, limits(), "Bounds on the number of series."),
+          key("limits", &Config::limits, limit_keys(), "Bounds on the number of series, and on what tacho costs."),
           restart_key(
               "peers", &Config::peers, list(peer(), "a list of peers"),
               "Names for the networks that targets call; all addresses of one name count as one dependency a port. "

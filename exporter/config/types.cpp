@@ -106,6 +106,33 @@ Type<Duration> duration(Duration low, Duration high) {
   return type;
 }
 
+Type<Percent> percent(Percent low, Percent high) {
+  Type<Percent> type;
+  type.summary = "a percentage from " + format_percent(low) + " to " + format_percent(high);
+  type.schema = {{"type", "string"}, {"pattern", "^[0-9]{1,3}([.][0-9]{1,2})?%$"}};
+  type.read = [low, high, summary = type.summary](const Node& node, Percent& out, const Context& context) {
+    if (node.kind == Node::Kind::scalar && node.plain &&
+        (plain_kind(node.text) == PlainKind::integer || plain_kind(node.text) == PlainKind::real)) {
+      context.error(node.where, quote(node.text) + " has no percent sign", "write " + node.text + '%');
+      return;
+    }
+    const std::string* const text = detail::read_text(node, summary, context);
+    if (text == nullptr) {
+      return;
+    }
+    const auto value = parse_percent(*text);
+    if (!value) {
+      context.error(node.where, value.error().message, "expected " + summary);
+    } else if (*value < low || *value > high) {
+      context.error(node.where, quote(*text) + " is out of range", "expected " + summary);
+    } else {
+      out = *value;
+    }
+  };
+  type.show = [](const Percent& value) { return Json(format_percent(value)); };
+  return type;
+}
+
 Type<bool> boolean() {
   Type<bool> type;
   type.summary = "true or false";

@@ -13,6 +13,9 @@ namespace tacho::config {
 /// A duration from `low` to `high`.
 Type<Duration> duration(Duration low, Duration high);
 
+/// A percentage from `low` to `high`.
+Type<Percent> percent(Percent low, Percent high);
+
 /// `true` or `false`, nothing else: yes, on and 1 are errors.
 Type<bool> boolean();
 
@@ -84,21 +87,26 @@ Type<T> number_of(std::vector<T> allowed) {
   return type;
 }
 
-/// A value of that type, or `auto`, which reads as T{}; no other value may read as that.
+/// A value of that type, or a word, which reads as T{}; no other value may read as that.
 template <class T>
-Type<T> or_auto(Type<T> type) {
+Type<T> or_word(std::string_view word, Type<T> type) {
   const Json given = type.schema;
-  type.schema = {{"anyOf", {{{"const", "auto"}}, given}}};
-  type.summary = "auto or " + type.summary;
-  type.read = [read = type.read](const Node& node, T& out, const Context& context) {
-    if (node.kind == Node::Kind::scalar && node.text == "auto") {
+  type.schema = {{"anyOf", {{{"const", word}}, given}}};
+  type.summary = std::string(word) + " or " + type.summary;
+  type.read = [word, read = type.read](const Node& node, T& out, const Context& context) {
+    if (node.kind == Node::Kind::scalar && node.text == word) {
       out = T{};
     } else {
       read(node, out, context);
     }
   };
-  type.show = [show = type.show](const T& value) { return value == T{} ? Json("auto") : show(value); };
+  type.show = [word, show = type.show](const T& value) { return value == T{} ? Json(word) : show(value); };
   return type;
+}
+
+template <class T>
+Type<T> or_auto(Type<T> type) {
+  return or_word("auto", std::move(type));
 }
 
 /// One of a few words, each standing for a value of the enumeration.

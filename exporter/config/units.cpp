@@ -104,4 +104,41 @@ std::string format_duration(Duration duration) {
   return out.empty() ? "0s" : out;
 }
 
+Result<Percent> parse_percent(std::string_view text) {
+  constexpr std::string_view kHint = "; a percentage has at most two decimals and the sign, as in 1% or 0.25%";
+  constexpr std::size_t kDecimals = 2;
+  constexpr std::size_t kMostDigits = 3;
+  constexpr unsigned kAll = 100 * 100;
+  const auto refuse = [&](std::string_view what) {
+    return fail(quote(text) + ' ' + std::string(what) + std::string(kHint));
+  };
+  if (!text.ends_with('%')) {
+    return refuse("has no percent sign");
+  }
+  const std::string_view number = text.substr(0, text.size() - 1);
+  const auto point = number.find('.');
+  const std::string_view whole = number.substr(0, point);
+  const std::string_view decimals = point == std::string_view::npos ? "" : number.substr(point + 1);
+  if (whole.empty() || !std::ranges::all_of(whole, is_digit) || !std::ranges::all_of(decimals, is_digit) ||
+      decimals.size() > kDecimals || (point != std::string_view::npos && decimals.empty())) {
+    return refuse("is not a percentage");
+  }
+  if (whole.size() > kMostDigits) {
+    return refuse("is too large");
+  }
+  unsigned value = 0;
+  for (const char digit : std::string(whole) + std::string(decimals) + std::string(kDecimals - decimals.size(), '0')) {
+    value = value * 10 + static_cast<unsigned>(digit - '0');
+  }
+  return value <= kAll ? Result<Percent>(Percent{value}) : refuse("is too large");
+}
+
+std::string format_percent(Percent percent) {
+  std::string out = std::to_string(percent.hundredths / 100);
+  if (const unsigned rest = percent.hundredths % 100; rest > 0) {
+    out += '.' + std::to_string(rest / 10) + (rest % 10 > 0 ? std::to_string(rest % 10) : "");
+  }
+  return out + '%';
+}
+
 }  // namespace tacho::config

@@ -191,13 +191,14 @@ FineHistogram History::recent_durations() const {
   return requests_ ? requests_->recent : FineHistogram{};
 }
 
-std::vector<Reading> History::points(std::uint64_t since) const {
+std::vector<Reading> History::points(std::uint64_t since, std::uint64_t until) const {
   std::vector<Reading> list;
   if (!requests_) {
     return list;
   }
   const std::uint64_t oldest = tick_ >= kPoints ? tick_ - kPoints : 0;
-  for (std::uint64_t tick = std::max({since + 1, oldest + 1, requests_->first_tick}); tick <= tick_; ++tick) {
+  for (std::uint64_t tick = std::max({since + 1, oldest + 1, requests_->first_tick}); tick <= std::min(tick_, until);
+       ++tick) {
     list.push_back(unpack(requests_->points.at(tick % kPoints)));
   }
   return list;
@@ -207,18 +208,22 @@ Reading History::last() const {
   return requests_ ? unpack(requests_->points.at(tick_ % kPoints)) : since_ticks(1);
 }
 
-std::vector<HeatColumn> History::columns(std::uint64_t since) const {
+std::vector<HeatColumn> History::columns(std::uint64_t since, std::uint64_t until) const {
   std::vector<HeatColumn> list;
-  if (!requests_) {
+  if (!requests_ || requests_->first_tick > until) {
     return list;
   }
   const std::uint64_t now = tick_ / kColumnTicks;
+  const std::uint64_t last = std::min(tick_, until) / kColumnTicks;
   const std::uint64_t oldest = now >= kColumns ? now - kColumns + 1 : 0;
-  for (std::uint64_t column = std::max({since / kColumnTicks, oldest, requests_->first_tick / kColumnTicks});
-       column < now; ++column) {
-    std::ranges::transform(requests_->columns.at(column % kColumns), list.emplace_back().begin(), unpack_count);
+  const std::uint64_t first = std::max({since / kColumnTicks, oldest, requests_->first_tick / kColumnTicks});
+  for (std::uint64_t column = std::min(first, last); column <= last; ++column) {
+    if (column == now) {
+      list.push_back(requests_->column);
+    } else {
+      std::ranges::transform(requests_->columns.at(column % kColumns), list.emplace_back().begin(), unpack_count);
+    }
   }
-  list.push_back(requests_->column);
   return list;
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -44,6 +45,7 @@ class History {
   static constexpr std::size_t kRecent = 10;        ///< ticks behind recent()
   static constexpr std::uint64_t kColumnTicks = 5;  ///< ticks in a column
   static constexpr std::size_t kColumns = 60;       ///< with the one that is not complete yet
+  static constexpr std::uint64_t kNow = std::numeric_limits<std::uint64_t>::max();  ///< the last tick, whichever it is
 
   /// `tick` is later than that of the previous push. Seconds between them without a sample (the program was stopped)
   /// share the difference evenly. The first sample is the beginning: nothing happened before it.
@@ -56,15 +58,15 @@ class History {
   /// Durations of the requests of the last ten ticks.
   [[nodiscard]] FineHistogram recent_durations() const;
 
-  /// One for each tick after `since`, the latest last; at most kPoints, and none of before the first request. Rates are
-  /// exact; durations are rounded to 0.5 %, shares to 0.2 %.
-  [[nodiscard]] std::vector<Reading> points(std::uint64_t since) const;
+  /// One for each tick after `since` up to `until`, the latest last; at most kPoints, and none of before the first
+  /// request. Rates are exact; durations are rounded to 0.5 %, shares to 0.2 %.
+  [[nodiscard]] std::vector<Reading> points(std::uint64_t since, std::uint64_t until = kNow) const;
   /// The point of the last tick.
   [[nodiscard]] Reading last() const;
 
-  /// One for each column of ticks that ended after `since`, the latest last, which is the one under way; at most
-  /// kColumns. Numbers of complete columns are rounded to 5 %.
-  [[nodiscard]] std::vector<HeatColumn> columns(std::uint64_t since) const;
+  /// One for each column of ticks that ended after `since`, the latest last, which is that of `until` or the one under
+  /// way; at most kColumns. Numbers of complete columns are rounded to 5 %.
+  [[nodiscard]] std::vector<HeatColumn> columns(std::uint64_t since, std::uint64_t until = kNow) const;
 
   /// Bytes held on the heap.
   [[nodiscard]] std::size_t memory() const;

@@ -92,6 +92,21 @@ struct Row {
   std::vector<DynamicSample> dynamic;
   std::vector<FineHistogram> fine;
   std::vector<Exemplar> exemplars;  ///< in no particular order; Prometheus text has no place for them
+
+  /// Empties it; what it had stays its own.
+  void clear() {
+    values.clear();
+    histograms.clear();
+    dynamic.clear();
+    fine.clear();
+    exemplars.clear();
+  }
+  /// Makes room for as much as another one has, and for no more.
+  void reserve_as(const Row& other) {
+    values.reserve(other.values.size());
+    histograms.reserve(other.histograms.size());
+    fine.reserve(other.fine.size());
+  }
 };
 
 }  // namespace tacho::metrics

@@ -78,6 +78,7 @@ json row_json(const scrape::TableRow& row, std::size_t peers) {
                  {"in_flight", summary.sockets.in_flight},
                  {"connections", summary.sockets.server_connections},
                  {"conditions", summary.conditions},
+                 {"shed_level", summary.shed_level},
                  {"dependencies", dependencies_json(summary.sockets.dependencies, peers)},
                  {"peers", summary.sockets.dependencies.size()}});
   return result;

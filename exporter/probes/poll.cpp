@@ -8,6 +8,7 @@
 #include "probes/load.h"
 #include "probes/poll_decode.h"
 #include "probes/registry.h"
+#include "probes/rising.h"
 #include "probes/target_blocks.h"
 
 namespace tacho::probes {
@@ -79,16 +80,60 @@ std::uint64_t unreturned_flag() {
 
 constexpr std::array<std::string_view, 1> kBoundedMaps{"poll_blocks"};
 
+/// A target's polls.
+class PollAccumulators final : public Accumulators {
+ public:
+  /// @param seen whether polls are seen; @param only_sleeps whether only those that sleep are
+  PollAccumulators(kernel::MappedArray shards, bool seen, bool only_sleeps)
+      : shards_(std::move(shards)), seen_(seen), only_sleeps_(only_sleeps) {}
+
+  void sample(const Look& look, TargetSample& sample) override {
+    if (seen_) {
+      const PollSnapshot s = snapshot();
+      sample.poll = sample_of(s, keep_rising(s.times, look.now_ns));
+      sample.poll->counters.only_sleeps = only_sleeps_;
+    }
+  }
+
+  void read(const Look& look, const metrics::Gauges& gauges, metrics::Row& row) override {
+    const PollSnapshot s = snapshot();
+    decode(s, keep_rising(s.times, look.now_ns), gauges, row);
+  }
+
+ private:
+  [[nodiscard]] PollSnapshot snapshot() const {
+    PollSnapshot sum;
+    for (std::size_t i = 0; i < shards_.size(); ++i) {
+      add_shard(sum, shards_.at<poll_shard>(i));
+    }
+    return sum;
+  }
+
+  /// The clock of a program on another CPU may be a little ahead of ours: a counter must not step back for that. And it
+  /// must not leap for a torn read, since it could never come back.
+  std::uint64_t keep_rising(const PollTimes& times, std::int64_t now_ns) {
+    return idle_ns_.raise(times.in_step ? times.total_ns(now_ns) : 0);
+  }
+
+  const kernel::MappedArray shards_;
+  const bool seen_;
+  const bool only_sleeps_;
+  Rising<std::uint64_t> idle_ns_;
+};
+
 class PollProbe final : public Probe {
  public:
   PollProbe(std::unique_ptr<kernel::BpfObject> loaded, const Environment& environment)
       : Probe({.name = "poll", .families = poll_families(), .bounded_maps = kBoundedMaps}, std::move(loaded)),
-        blocks_("poll", object().map("poll_blocks"), sizeof(poll_shard), environment.shards.shards()),
-        idle_ns_(environment.indices) {}
+        blocks_("poll", object().map("poll_blocks"), sizeof(poll_shard), environment.shards.shards()) {}
 
-  Result<void> add_target(std::uint32_t index) override {
-    idle_ns_.at(index) = 0;
-    return blocks_.add(index);
+  Result<std::shared_ptr<Accumulators>> add_target(std::uint32_t index) override {
+    auto shards = blocks_.add(index);
+    if (!shards) {
+      return std::unexpected(shards.error());
+    }
+    return std::make_shared<PollAccumulators>(std::move(*shards), object().attached("poll"),
+                                              object().method("poll") == kByScheduler);
   }
 
   void remove_target(std::uint32_t index) override { blocks_.remove(index); }
@@ -103,41 +148,8 @@ class PollProbe final : public Probe {
     return program != nullptr ? kernel::run_iterator(program) : fail("waits that began before tacho are not known");
   }
 
-  void sample(const Look& look, TargetSample& sample) override {
-    if (object().attached("poll")) {
-      const PollSnapshot s = snapshot(look.index);
-      sample.poll = sample_of(s, keep_rising(look.index, s.times, look.now_ns));
-      sample.poll->counters.only_sleeps = object().method("poll") == kByScheduler;
-    }
-  }
-
-  void read(const Look& look, const metrics::Gauges& gauges, metrics::Row& row) override {
-    const PollSnapshot s = snapshot(look.index);
-    decode(s, keep_rising(look.index, s.times, look.now_ns), gauges, row);
-  }
-
  private:
-  [[nodiscard]] PollSnapshot snapshot(std::uint32_t index) const {
-    PollSnapshot sum;
-    for (std::uint32_t i = 0; i < blocks_.shards(); ++i) {
-      if (const auto* shard = blocks_.shard<poll_shard>(index, i)) {
-        add_shard(sum, *shard);
-      }
-    }
-    return sum;
-  }
-
-  /// The clock of a program on another CPU may be a little ahead of ours: a counter must not step back for that. And it
-  /// must not leap for a torn read, since it could never come back.
-  std::uint64_t keep_rising(std::uint32_t index, const PollTimes& times, std::int64_t now_ns) {
-    if (times.in_step) {
-      idle_ns_.at(index) = std::max(idle_ns_.at(index), times.total_ns(now_ns));
-    }
-    return idle_ns_.at(index);
-  }
-
   TargetBlocks blocks_;
-  std::vector<std::uint64_t> idle_ns_;  // by index, latest exported
 };
 
 }  // namespace

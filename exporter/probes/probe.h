@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "bpf/lib/targets.h"
 #include "config/config.h"
 #include "kernel/bpf_object.h"
 #include "kernel/shards.h"
@@ -36,7 +37,6 @@ struct Environment {
 
 /// How to read a target.
 struct Look {
-  std::uint32_t index = 0;  ///< the target's
   std::int64_t now_ns = 0;  ///< CLOCK_MONOTONIC, as the programs use it
   std::string_view cgroup;  ///< the target's now, below the mount; empty: it has none of its own
   bool in_detail = false;   ///< with names of peers in a sample, exemplars in a row: not every reader shows them
@@ -56,8 +56,33 @@ enum class Occasion : std::uint8_t {
   second,
 };
 
-/// One subject observed in the kernel: its programs, the accumulators of every target, its metric families.
-/// Not synchronised: the scraper calls one probe from one thread at a time.
+/// The accumulators of one target, as one probe reads them. They are read by any thread, also after the probe has given
+/// up the target: then they show what was last. No reader waits for the probe, and the probe waits for no reader.
+class Accumulators {
+ public:
+  Accumulators(const Accumulators&) = delete;
+  Accumulators& operator=(const Accumulators&) = delete;
+  virtual ~Accumulators() = default;
+
+  /// Adds the probe's part to a sample.
+  virtual void sample(const Look& look, TargetSample& sample) = 0;
+  /// The same once a second, only by the thread that owns the probe: it also brings up to date what has no event. It is
+  /// called for every target, so it reads only what a sample needs.
+  virtual void tick(const Look& look, TargetSample& sample) { this->sample(look, sample); }
+  /// The programs are about to do without more or less for the target, and do so now. Only by that thread, too.
+  virtual void before_shed() {}
+  virtual void after_shed(tacho_shed /*level*/) {}
+  /// All that is exported of the target, in the order of the probe's families.
+  virtual void read(const Look& look, const metrics::Gauges& gauges, metrics::Row& row) = 0;
+  /// The slowest requests of the last minutes, the slowest first; empty if the probe records none.
+  virtual std::vector<SlowRequest> slowest(std::int64_t /*now_ns*/) { return {}; }
+
+ protected:
+  Accumulators() = default;
+};
+
+/// One subject observed in the kernel: its programs, the accumulators of every target, its metric families. One thread
+/// owns it and calls it; only flush() may run on another one meanwhile.
 class Probe {
  public:
   Probe(const Probe&) = delete;
@@ -68,20 +93,12 @@ class Probe {
   [[nodiscard]] const kernel::BpfObject& object() const { return *object_; }  ///< of a loaded probe
 
   /// Makes the accumulators of a target index, at 0; they count after the next flush().
-  virtual Result<void> add_target(std::uint32_t index) = 0;
+  virtual Result<std::shared_ptr<Accumulators>> add_target(std::uint32_t index) = 0;
   virtual void remove_target(std::uint32_t index) = 0;
   /// Makes the additions and removals since the last call known to the kernel.
   virtual Result<void> flush() = 0;
   /// @param now_ns CLOCK_MONOTONIC
   virtual Result<void> look_after(Occasion /*occasion*/, std::int64_t /*now_ns*/) { return {}; }
-
-  /// Adds this probe's part to a sample. It is called once a second for every target, so it reads only what a sample
-  /// needs.
-  virtual void sample(const Look& look, TargetSample& sample) = 0;
-  /// All that is exported of a target, in the order of its families.
-  virtual void read(const Look& look, const metrics::Gauges& gauges, metrics::Row& row) = 0;
-  /// The slowest requests of the last minutes, the slowest first; empty if this probe records none.
-  virtual std::vector<SlowRequest> slowest(std::uint32_t /*index*/, std::int64_t /*now_ns*/) { return {}; }
 
  protected:
   /// @param object none in tests

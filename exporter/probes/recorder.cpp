@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "probes/bracket.h"
@@ -29,13 +30,19 @@ void Recorder::add(const request_record& record) {
 }
 
 void Recorder::take() {
+  const std::lock_guard lock(mutex_);
+  take_locked();
+}
+
+void Recorder::take_locked() {
   if (records_) {
     records_->consume();
   }
 }
 
 void Recorder::forget(std::uint32_t index) {
-  take();  // of the one that had the index before
+  const std::lock_guard lock(mutex_);
+  take_locked();  // of the one that had the index before
   slowest_.at(index) = SlowRequests(minute_ns_);
 }
 
@@ -58,6 +65,7 @@ void Recorder::set_threshold(std::uint32_t index, std::int64_t now_ns, socket_ch
     __atomic_store_n(&record.begins, end - length, __ATOMIC_RELAXED);
     __atomic_store_n(&record.minute, end | current, __ATOMIC_RELEASE);
   }
+  const std::lock_guard lock(mutex_);
   const std::uint64_t kept = slowest_.at(index).threshold(now_ns);
   __atomic_store_n(&record.ns[current], std::max(kept, load(record.ns[current])), __ATOMIC_RELAXED);
   // Each time: a program may still have been at a request of the last minute when this one began.
@@ -65,16 +73,23 @@ void Recorder::set_threshold(std::uint32_t index, std::int64_t now_ns, socket_ch
 }
 
 std::vector<request_record> Recorder::slowest(std::uint32_t index, std::int64_t now_ns) {
-  take();
+  const std::lock_guard lock(mutex_);
+  take_locked();
   return slowest_.at(index).slowest(now_ns);
 }
 
 std::vector<metrics::Exemplar> Recorder::exemplars(std::uint32_t index, std::int64_t now_ns) {
-  take();
-  std::vector<metrics::Exemplar> all;
-  for (const request_record* record : slowest_.at(index).recent(now_ns)) {
-    all.push_back(exemplar(*record));
+  std::vector<request_record> records;
+  {
+    const std::lock_guard lock(mutex_);
+    take_locked();
+    for (const request_record* record : slowest_.at(index).recent(now_ns)) {
+      records.push_back(*record);
+    }
   }
+  std::vector<metrics::Exemplar> all;
+  all.reserve(records.size());
+  std::ranges::transform(records, std::back_inserter(all), exemplar);
   return all;
 }
 

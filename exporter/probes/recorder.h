@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -13,6 +14,7 @@
 namespace tacho::probes {
 
 /// The slowest requests of all targets, as the programs write them into a ring buffer (bpf/socket_recorder.bpf.h).
+/// Any thread may ask: it has a lock of its own, held while records are taken and copied.
 class Recorder {
  public:
   /// @param indices of targets
@@ -37,8 +39,10 @@ class Recorder {
 
  private:
   void add(const request_record& record);
+  void take_locked();
 
   std::int64_t minute_ns_;
+  std::mutex mutex_;
   std::vector<SlowRequests> slowest_;          // by index
   std::optional<kernel::RingBuffer> records_;  // none without anatomy
 };

@@ -26,6 +26,7 @@ struct SocketSample {
   std::uint64_t in_flight = 0;
   std::uint64_t server_connections = 0;  ///< that are open
   std::uint64_t own_ns = 0;              ///< estimated time of the probe's programs for the target
+  std::uint64_t followed = 0;            ///< operations whose frames of HTTP/2 were looked at
   std::optional<Anatomy> anatomy;        ///< time of requests by part, if available
   std::vector<Dependency> dependencies;  ///< that have a name or were called, by slot
 };
@@ -49,7 +50,7 @@ struct SchedSample {
 /// One target at one time. All values over time, and a target's values at a glance, come from samples: the sampler
 /// takes one of each target once a second, a view takes one of each target that it shows. A part is present only where
 /// its probe observes something: a missing one is not 0. Only the page of metrics reads more, all histograms
-/// (Probe::read).
+/// (Accumulators::read).
 struct TargetSample {
   std::int64_t time_ns = 0;  ///< CLOCK_MONOTONIC, as the programs use it
   std::optional<SocketSample> socket;

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -37,17 +39,120 @@ constexpr std::array kBasicHooks{Hook{"threads", kBasicThreadWays}, Hook{"older_
 
 constexpr std::array<std::string_view, 1> kBoundedMaps{"sched_blocks"};
 
+/// What all targets have in common.
+struct SchedCommon {
+  CpuHierarchies hierarchies;
+  std::size_t possible_cpus = 0;
+  bool sees_threads = false;
+};
+
+/// An allowance that one thread sets and others get; its values need not be of the same time.
+class SharedAllowance {
+ public:
+  void set(const CpuAllowance& allowance) {
+    cores_ = allowance.cores;
+    throttled_ns_ = allowance.throttled_ns;
+    frozen_ = allowance.frozen.transform([](bool frozen) { return static_cast<int>(frozen); }).value_or(kUnknown);
+  }
+  [[nodiscard]] CpuAllowance get() const {
+    const int frozen = frozen_;
+    return {.cores = cores_,
+            .throttled_ns = throttled_ns_,
+            .frozen = frozen == kUnknown ? std::nullopt : std::optional(frozen != 0)};
+  }
+
+ private:
+  static constexpr int kUnknown = -1;
+  std::atomic<double> cores_ = 0;
+  std::atomic<std::uint64_t> throttled_ns_ = 0;
+  std::atomic<int> frozen_ = kUnknown;
+};
+
+/// A target's threads.
+class SchedAccumulators final : public Accumulators {
+ public:
+  SchedAccumulators(std::shared_ptr<const SchedCommon> common, kernel::MappedArray shards)
+      : common_(std::move(common)), memory_(std::move(shards)) {
+    for (std::size_t i = 0; i < memory_.size(); ++i) {
+      shards_.push_back(&memory_.at<sched_shard>(i));
+    }
+  }
+
+  void sample(const Look& /*look*/, TargetSample& sample) override { add_part(totals(), sample); }
+
+  void tick(const Look& look, TargetSample& sample) override {
+    const SchedTotals now = totals();
+    look_at_limits(look, now);
+    add_part(now, sample);
+  }
+
+  void read(const Look& /*look*/, const metrics::Gauges& /*gauges*/, metrics::Row& row) override {
+    metrics::Histogram delay;
+    for (const sched_shard* shard : shards_) {
+      add_histogram(delay, shard->runqueue_delay);
+    }
+    decode(delay, totals(), allowance_.get(), row);
+  }
+
+ private:
+  SchedTotals totals() {
+    SchedTotals now;
+    now.raise(read_times(shards_, kernel_now_ns));
+    return exported_.raise(now);
+  }
+
+  void add_part(const SchedTotals& totals, TargetSample& sample) const {
+    const CpuAllowance cpu = allowance_.get();
+    SchedSample& part = sample.sched.emplace();
+    if (common_->sees_threads) {
+      part.counters.running_ns = totals.state_ns[TACHO_THREAD_RUNNING];
+    }
+    part.counters.cores = cpu.cores;
+    part.counters.frozen = cpu.frozen;
+    part.runnable_ns = totals.state_ns[TACHO_THREAD_RUNNABLE];
+    part.throttled_ns = cpu.throttled_ns;
+    for (const sched_shard* shard : shards_) {
+      part.own_ns += probes::load(shard->own_ns);
+    }
+  }
+
+  /// Reads files: only once a second, and for nobody who waits.
+  void look_at_limits(const Look& look, const SchedTotals& totals) {
+    ThreadLimits threads;
+    for (const sched_shard* shard : shards_) {
+      add_affinity(threads, *shard, look.now_ns);
+    }
+    keep_below(threads.cpus, common_->possible_cpus);
+    const std::uint64_t running_ns = totals.state_ns[TACHO_THREAD_RUNNING];
+    threads.ran = std::exchange(running_ns_, running_ns) != running_ns;
+    limits_.locate(look.cgroup);
+    limits_.update(common_->hierarchies, threads, look.now_ns);
+    allowance_.set(limits_.allowance());
+  }
+
+  std::shared_ptr<const SchedCommon> common_;
+  const kernel::MappedArray memory_;
+  std::vector<const sched_shard*> shards_;
+  RisingTotals exported_;
+  SharedAllowance allowance_;     // as of the last look
+  CpuLimits limits_;              // the owner's, as is the next one
+  std::uint64_t running_ns_ = 0;  // at the last look
+};
+
 class SchedProbe final : public Probe {
  public:
   SchedProbe(std::unique_ptr<kernel::BpfObject> loaded, const Environment& environment)
       : Probe({.name = "sched", .families = sched_families(), .bounded_maps = kBoundedMaps}, std::move(loaded)),
         blocks_("sched", object().map("sched_blocks"), sizeof(sched_shard), environment.shards.shards()),
-        hierarchies_(environment.hierarchies),
-        targets_(environment.indices) {}
+        common_(std::make_shared<const SchedCommon>(environment.hierarchies, kernel::possible_cpus(),
+                                                    object().attached("threads"))) {}
 
-  Result<void> add_target(std::uint32_t index) override {
-    targets_.at(index) = {};
-    return blocks_.add(index);
+  Result<std::shared_ptr<Accumulators>> add_target(std::uint32_t index) override {
+    auto shards = blocks_.add(index);
+    if (!shards) {
+      return std::unexpected(shards.error());
+    }
+    return std::make_shared<SchedAccumulators>(common_, std::move(*shards));
   }
 
   void remove_target(std::uint32_t index) override { blocks_.remove(index); }
@@ -63,69 +168,9 @@ class SchedProbe final : public Probe {
                               : fail("threads that sleep since before tacho are not known until they wake");
   }
 
-  void sample(const Look& look, TargetSample& sample) override {
-    const State& target = update(look);
-    const CpuAllowance& cpu = target.limits.allowance();
-    SchedSample& part = sample.sched.emplace();
-    if (object().attached("threads")) {
-      part.counters.running_ns = target.totals.state_ns[TACHO_THREAD_RUNNING];
-    }
-    part.counters.cores = cpu.cores;
-    part.counters.frozen = cpu.frozen;
-    part.runnable_ns = target.totals.state_ns[TACHO_THREAD_RUNNABLE];
-    part.throttled_ns = cpu.throttled_ns;
-    for (const sched_shard* shard : shards_of(look.index)) {
-      part.own_ns += probes::load(shard->own_ns);
-    }
-  }
-
-  void read(const Look& look, const metrics::Gauges& /*gauges*/, metrics::Row& row) override {
-    const State& target = update(look);
-    metrics::Histogram delay;
-    for (const sched_shard* shard : shards_of(look.index)) {
-      add_histogram(delay, shard->runqueue_delay);
-    }
-    decode(delay, target.totals, target.limits.allowance(), row);
-  }
-
  private:
-  /// What user space keeps about a target.
-  struct State {
-    SchedTotals totals;
-    CpuLimits limits;
-    std::uint64_t running_ns = 0;  ///< at the last look
-  };
-
-  [[nodiscard]] std::vector<const sched_shard*> shards_of(std::uint32_t index) const {
-    std::vector<const sched_shard*> shards;
-    for (std::uint32_t i = 0; i < blocks_.shards(); ++i) {
-      if (const auto* shard = blocks_.shard<sched_shard>(index, i)) {
-        shards.push_back(shard);
-      }
-    }
-    return shards;
-  }
-
-  const State& update(const Look& look) {
-    State& target = targets_.at(look.index);
-    const auto shards = shards_of(look.index);
-    target.totals.raise(read_times(shards, kernel_now_ns));
-    ThreadLimits threads;
-    for (const sched_shard* shard : shards) {
-      add_affinity(threads, *shard, look.now_ns);
-    }
-    keep_below(threads.cpus, possible_cpus_);
-    const std::uint64_t running_ns = target.totals.state_ns[TACHO_THREAD_RUNNING];
-    threads.ran = std::exchange(target.running_ns, running_ns) != running_ns;
-    target.limits.locate(look.cgroup);
-    target.limits.update(hierarchies_, threads, look.now_ns);
-    return target;
-  }
-
   TargetBlocks blocks_;
-  CpuHierarchies hierarchies_;
-  std::size_t possible_cpus_ = kernel::possible_cpus();
-  std::vector<State> targets_;  // by index
+  std::shared_ptr<const SchedCommon> common_;
 };
 
 }  // namespace

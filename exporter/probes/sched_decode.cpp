@@ -256,6 +256,14 @@ void SchedTotals::raise(const SchedTimes& times) {
   }
 }
 
+SchedTotals RisingTotals::raise(const SchedTotals& totals) {
+  const auto largest = [](auto& rising, std::uint64_t value) { return rising.raise(value); };
+  SchedTotals all;
+  std::ranges::transform(state_ns_, totals.state_ns, all.state_ns.begin(), largest);
+  std::ranges::transform(offcpu_ns_, totals.offcpu_ns, all.offcpu_ns.begin(), largest);
+  return all;
+}
+
 void decode(const metrics::Histogram& runqueue_delay, const SchedTotals& totals, const CpuAllowance& allowance,
             metrics::Row& row) {
   metrics::append_all(kEntries, {.runqueue_delay = runqueue_delay, .totals = totals, .allowance = allowance}, row);

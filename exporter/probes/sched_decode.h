@@ -9,6 +9,7 @@
 #include "metrics/value.h"
 #include "probes/cpu_limits.h"
 #include "probes/presence.h"
+#include "probes/rising.h"
 
 namespace tacho::probes {
 
@@ -42,6 +43,17 @@ struct SchedTotals {
   /// The clock of a program on another CPU may be a little ahead of ours: a counter must not decrease for that. It must
   /// not leap for a torn read either, since it could never return.
   void raise(const SchedTimes& times);
+};
+
+/// The same for all who read at a time.
+class RisingTotals {
+ public:
+  /// @return the largest totals so far, these included
+  SchedTotals raise(const SchedTotals& totals);
+
+ private:
+  std::array<Rising<std::uint64_t>, TACHO_THREAD_STATES> state_ns_;
+  std::array<Rising<std::uint64_t>, TACHO_OFFCPU_CALLS> offcpu_ns_;
 };
 
 std::span<const metrics::Family> sched_families();

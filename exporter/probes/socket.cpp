@@ -11,15 +11,11 @@
 #include "base/beside.h"
 #include "kernel/iterator.h"
 #include "kernel/kernel_types.h"
-#include "metrics/buckets.h"
-#include "probes/bracket.h"
 #include "probes/dependencies.h"
-#include "probes/histogram_decode.h"
 #include "probes/load.h"
 #include "probes/peers.h"
-#include "probes/recorder.h"
 #include "probes/registry.h"
-#include "probes/socket_decode.h"
+#include "probes/socket_accumulators.h"
 #include "probes/socket_hooks.h"
 #include "probes/socket_setup.h"
 #include "probes/target_blocks.h"
@@ -43,35 +39,38 @@ constexpr std::array<std::string_view, 3> kBoundedMaps{"listening_ports", "depen
 class SocketProbe final : public Probe {
  public:
   SocketProbe(std::unique_ptr<kernel::BpfObject> loaded, kernel::MappedArray chains, Dependencies dependencies,
-              const Environment& environment, config::AnatomySwitch anatomy)
+              PeerNames names, const Environment& environment, const config::AnatomySwitch& anatomy)
       : Probe({.name = "socket", .families = socket_families(), .bounded_maps = kBoundedMaps}, std::move(loaded)),
-        anatomy_(anatomy),
-        chains_(std::move(chains)),
+        common_(std::make_shared<SocketCommon>(std::move(chains), std::move(names), anatomy, environment.indices)),
         blocks_("socket", object().map("socket_blocks"), sizeof(socket_shard), environment.shards.shards()),
         dependencies_(std::move(dependencies)),
-        intervals_ns_(environment.indices),
-        slow_(environment.indices),
-        recorder_(environment.indices, anatomy.minute.count()) {
-    if (anatomy_.enabled) {
-      recorder_.open(object());
+        targets_(environment.indices) {
+    common_->sees_turns = object().attached("receive") && object().attached("send");
+    common_->sees_arrivals = object().attached("data_ready");
+    if (anatomy.enabled) {
+      common_->recorder.open(object());
     }
   }
 
-  Result<void> add_target(std::uint32_t index) override {
-    recorder_.forget(index);
-    chains_.at<socket_chains>(index) = {};
-    if (anatomy_.enabled) {
-      Recorder::start(chains_.at<socket_chains>(index));
+  Result<std::shared_ptr<Accumulators>> add_target(std::uint32_t index) override {
+    auto slots = dependencies_.add(index);
+    if (!slots) {
+      return std::unexpected(slots.error());
     }
-    intervals_ns_.at(index) = {};
-    slow_.at(index) = {};
-    if (auto added = dependencies_.add(index); !added) {
-      return added;
+    auto shards = blocks_.add(index);
+    if (!shards) {
+      dependencies_.remove(index);
+      return std::unexpected(shards.error());
     }
-    return blocks_.add(index);
+    auto& target = targets_.at(index);
+    target = std::make_shared<SocketAccumulators>(common_, index, std::move(*shards), std::move(*slots));
+    return target;
   }
 
   void remove_target(std::uint32_t index) override {
+    if (const auto target = std::exchange(targets_.at(index), nullptr)) {
+      target->give_up();
+    }
     blocks_.remove(index);
     dependencies_.remove(index);
   }
@@ -98,52 +97,8 @@ class SocketProbe final : public Probe {
       case Occasion::second:
         break;
     }
-    recorder_.take();
+    common_->recorder.take();
     return now_ns < next_sweep_ns_ ? Result<void>() : sweep(now_ns);
-  }
-
-  void sample(const Look& look, TargetSample& sample) override {
-    SocketSample& part = sample.socket.emplace();
-    if (anatomy_.enabled) {
-      part.anatomy.emplace();
-    }
-    for_each_shard(look.index, [&part](const socket_shard& shard) { add_shard(part, shard); });
-    complete(part, dependencies_.calls(look.index, asked(look.index), look.in_detail));
-    if (!object().attached("receive") || !object().attached("send")) {
-      part.counters.turns.reset();
-      part.counters.queue_ns.reset();
-    } else if (!object().attached("data_ready")) {
-      part.counters.queue_ns.reset();
-    }
-    // Once a second, and not whenever somebody looks.
-    if (part.anatomy && !look.in_detail) {
-      socket_chains& chains = chains_.at<socket_chains>(look.index);
-      part.anatomy->slow_ns = slow_.at(look.index).update(anatomy_.slow, part.duration, look.now_ns);
-      __atomic_store_n(&chains.slow_ns, part.anatomy->slow_ns, __ATOMIC_RELAXED);
-      recorder_.set_threshold(look.index, look.now_ns, chains);
-    }
-  }
-
-  std::vector<SlowRequest> slowest(std::uint32_t index, std::int64_t now_ns) override {
-    std::vector<SlowRequest> list;
-    for (const request_record& record : recorder_.slowest(index, now_ns)) {
-      list.push_back(decode(record, dependencies_.names(), dependencies_.peer(index, record.longest_call_peer)));
-    }
-    return list;
-  }
-
-  void read(const Look& look, const metrics::Gauges& gauges, metrics::Row& row) override {
-    if (look.in_detail) {
-      row.exemplars = recorder_.exemplars(look.index, look.now_ns);  // first: what they are of is counted by then
-    }
-    SocketSnapshot s = snapshot(look.index);
-    for (std::size_t d = 0; d < TACHO_DIRECTIONS; ++d) {
-      // Two CPUs out of order take back some nanoseconds; to Prometheus a counter that falls has started anew.
-      std::int64_t& exported = intervals_ns_.at(look.index).at(d);
-      exported = std::max(exported, s.moments[d].interval_ns);
-      s.moments[d].interval_ns = exported;
-    }
-    decode(s, dependencies_.calls(look.index, asked(look.index), true), gauges, row);
   }
 
  private:
@@ -189,39 +144,10 @@ class SocketProbe final : public Probe {
     return {};
   }
 
-  /// The highest slot that the target's programs have asked for.
-  [[nodiscard]] std::uint32_t asked(std::uint32_t index) const {
-    return __atomic_load_n(&chains_.at<socket_chains>(index).peers, __ATOMIC_ACQUIRE);
-  }
-
-  [[nodiscard]] SocketSnapshot snapshot(std::uint32_t index) const {
-    SocketSnapshot sum;
-    if (anatomy_.enabled) {
-      sum.anatomy.emplace();
-    }
-    for_each_shard(index, [&sum](const socket_shard& shard) { add_shard(sum, shard); });
-    if (sum.anatomy) {
-      sum.anatomy->unrecorded = load(chains_.at<socket_chains>(index).unrecorded);
-    }
-    return sum;
-  }
-
-  template <class Visit>
-  void for_each_shard(std::uint32_t index, Visit visit) const {
-    for (std::uint32_t i = 0; i < blocks_.shards(); ++i) {
-      if (const auto* shard = blocks_.shard<socket_shard>(index, i)) {
-        visit(*shard);
-      }
-    }
-  }
-
-  config::AnatomySwitch anatomy_;
-  kernel::MappedArray chains_;  // by index
+  std::shared_ptr<SocketCommon> common_;
   TargetBlocks blocks_;
   Dependencies dependencies_;
-  std::vector<std::array<std::int64_t, TACHO_DIRECTIONS>> intervals_ns_;  // by index, latest exported
-  std::vector<SlowThreshold> slow_;                                       // by index
-  Recorder recorder_;
+  std::vector<std::shared_ptr<SocketAccumulators>> targets_;  // by index
   bool ports_listed_ = false;
   std::int64_t next_sweep_ns_ = 0;
 };
@@ -252,7 +178,10 @@ Result<std::unique_ptr<Probe>> load_socket_probe(const config::Config& config, c
   if (!chains) {
     return std::unexpected(chains.error());
   }
-  auto dependencies = Dependencies::open(**object, environment.max_peers, std::move(names));
+  if (auto named = names.publish(**object); !named) {
+    return std::unexpected(named.error());
+  }
+  auto dependencies = Dependencies::open(**object, environment.max_peers);
   if (!dependencies) {
     return std::unexpected(dependencies.error());
   }
@@ -263,8 +192,8 @@ Result<std::unique_ptr<Probe>> load_socket_probe(const config::Config& config, c
   }
   config::AnatomySwitch anatomy = config.probes.anatomy;
   anatomy.enabled = threads != ThreadRecords::unknown;
-  return std::make_unique<SocketProbe>(std::move(*object), std::move(*chains), std::move(*dependencies), environment,
-                                       anatomy);
+  return std::make_unique<SocketProbe>(std::move(*object), std::move(*chains), std::move(*dependencies),
+                                       std::move(names), environment, anatomy);
 }
 
 }  // namespace tacho::probes

@@ -45,6 +45,9 @@ void add_shard(SocketSnapshot& s, const socket_shard& shard) {
   s.handshakes += load(shard.handshakes);
   s.dismissed += load(shard.dismissed);
   s.multiplexed_connections += load(shard.multiplexed_connections);
+  s.overlapped += load(shard.overlapped_turns);
+  s.aside += load(shard.aside);
+  s.chosen += load(shard.chosen);
   add_histogram(s.receive, shard.receive);
   add_histogram(s.duration, shard.duration);
   add_histogram(s.service, shard.service);
@@ -83,6 +86,7 @@ void add_shard(SocketSample& s, const socket_shard& shard) {
   s.server_connections -= load(shard.connections_closed[0]);
   s.server_connections += load(shard.connections_opened[0]);
   s.own_ns += load(shard.own_ns);
+  s.followed += load(shard.followed);
   if (s.anatomy) {
     add_shard(*s.anatomy, shard);
   }

@@ -30,6 +30,9 @@ struct SocketSnapshot {
   std::uint64_t handshakes = 0;
   std::uint64_t dismissed = 0;  ///< turns opened that were no requests after all
   std::uint64_t multiplexed_connections = 0;
+  std::uint64_t overlapped = 0;  ///< turns in which more data came before the reply
+  std::uint64_t aside = 0;       ///< operations on servers' connections whose turns are not followed
+  std::uint64_t chosen = 0;      ///< meanwhile, on the others
   std::array<std::uint64_t, 2> connections_opened{};  ///< server, client
   std::array<std::uint64_t, 2> connections_closed{};
   std::array<std::uint64_t, 2> node_requests{};  ///< left out of all the others

@@ -7,26 +7,23 @@
 
 namespace tacho::probes {
 
-Result<void> TargetBlocks::add(std::uint32_t index) {
+Result<kernel::MappedArray> TargetBlocks::add(std::uint32_t index) {
   auto created = kernel::create_mappable_array(name_, shard_size_, shards_);
   if (!created) {
     return std::unexpected(created.error());
   }
   auto memory = kernel::MappedArray::open(created->get(), shard_size_, shards_, kernel::MappedArray::Access::read);
-  if (!memory) {
-    return std::unexpected(memory.error());
+  if (memory) {
+    added_.insert_or_assign(index, std::move(*created));
+    removed_.erase(index);
   }
-  blocks_.insert_or_assign(index, std::move(*memory));
-  added_.insert_or_assign(index, std::move(*created));
-  removed_.erase(index);
-  return {};
+  return memory;
 }
 
 void TargetBlocks::remove(std::uint32_t index) {
-  blocks_.erase(index);
-  if (added_.erase(index) == 0) {
-    removed_.insert(index);
-  }
+  // Also if the kernel was not told of the block: it may still have the one of the target before.
+  added_.erase(index);
+  removed_.insert(index);
 }
 
 Result<void> TargetBlocks::flush() {

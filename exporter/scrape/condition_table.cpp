@@ -60,6 +60,31 @@ constexpr std::array kMultiplexedCalls{Names{"tacho_dependency_calls_total"},
 
 constexpr std::array kUnseenPolls{Names{"tacho_poll_duration_mean_seconds"}, Names{"tacho_poll_duration_seconds"}};
 
+constexpr std::array kShed{Names{"tacho_bottleneck"},
+                           Names{"tacho_idle_seconds_total"},
+                           Names{"tacho_inter_syscall_cv2"},
+                           Names{"tacho_inter_syscall_variance_seconds_squared"},
+                           Names{"tacho_observed_rps"},
+                           Names{"tacho_poll_duration_mean_seconds"},
+                           Names{"tacho_poll_duration_seconds"},
+                           Names{"tacho_poll_waiters"},
+                           Names{"tacho_polls_total"},
+                           Names{"tacho_request_dependency_seconds_total"},
+                           Names{"tacho_request_handover_seconds"},
+                           Names{"tacho_request_serving_total"},
+                           Names{"tacho_request_time_seconds_total"},
+                           Names{"tacho_slow_request_time_seconds_total"},
+                           Names{"tacho_slow_requests_total"},
+                           Names{"tacho_socket_idle_gap_seconds_total"},
+                           Names{"tacho_socket_idle_gaps_total"},
+                           Names{"tacho_socket_interval_seconds_squared_total"},
+                           Names{"tacho_socket_interval_seconds_total"},
+                           Names{"tacho_socket_intervals_total"}};
+
+constexpr auto kShedRequests =
+    joined(kMultiplexed, std::array{Names{"tacho_handshakes_total"}, Names{"tacho_multiplexed_connections_total"},
+                                    Names{"tacho_oneway_messages_total"}});
+
 constexpr std::array<ConditionEntry, kConditions> kTable{{
     {"multiplexed",
      "connections carry several requests at a time (pipelining, HTTP/2): requests are under-counted, and those that "
@@ -85,6 +110,15 @@ constexpr std::array<ConditionEntry, kConditions> kTable{{
      "the scheduler observes polls, and fewer slept than half of the requests: those that returned at once are not "
      "counted, and the mean duration is an estimate",
      kUnseenPolls},
+    {"shed",
+     "tacho cost the target or the machine more than limits.overhead or limits.machine_overhead, and does without a "
+     "part of what it tells: some of these series stand still, tacho_shed_level says which",
+     kShed},
+    {"shed_requests",
+     "tacho_shed_level is 4 or 5, and not all requests are counted one by one: from 4 on HTTP/2 connections count "
+     "their turns, which are fewer than their requests; at 5 most connections are not followed, requests are estimated "
+     "by the share of operations on the others, and those in flight are only of the others",
+     kShedRequests},
 }};
 
 }  // namespace

@@ -17,9 +17,11 @@ enum class Condition : std::uint8_t {
   one_way,
   frozen,
   multiplexed_calls,
-  unseen_polls
+  unseen_polls,
+  shed,
+  shed_requests
 };
-inline constexpr std::size_t kConditions = 9;
+inline constexpr std::size_t kConditions = 11;
 
 /// A condition is about the families that it names, and no other. HELP, METRICS.md, dashboards, alerts and the rules
 /// for autoscalers are generated from the table.

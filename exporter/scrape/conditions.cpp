@@ -74,7 +74,8 @@ std::vector<std::string_view> holding(const Conditions& conditions) {
   return list;
 }
 
-Conditions conditions(const metrics::WindowSample& older, const metrics::WindowSample& newer, bool few_samples) {
+Conditions conditions(const metrics::WindowSample& older, const metrics::WindowSample& newer, bool few_samples,
+                      std::optional<ShedLevel> shed) {
   Conditions result{};
   const auto set = [&result](Condition which, bool on) { result[static_cast<std::size_t>(which)] = on; };
   // All counters begin at 0, so an older sample in which a probe had no say yet is as good.
@@ -83,10 +84,13 @@ Conditions conditions(const metrics::WindowSample& older, const metrics::WindowS
   };
   const auto turns = turns_of(newer);
   const metrics::TurnCounters turns_before = turns_of(older).value_or(metrics::TurnCounters{});
-  const auto& polls = newer.poll;
+  // What stands still is no evidence.
+  const auto& polls = shed >= TACHO_SHED_POLLS ? std::nullopt : newer.poll;
   const Polls polls_before = older.poll.value_or(Polls{});
   if (turns) {
-    set(Condition::few_samples, few_samples);
+    if (shed.value_or(TACHO_SHED_NOTHING) < TACHO_SHED_INTERVALS) {
+      set(Condition::few_samples, few_samples);
+    }
     set(Condition::multiplexed, is_multiplexed(turns_before, *turns));
     const std::uint64_t one_way = turns->one_way - turns_before.one_way;
     set(Condition::one_way, share_above(one_way, turns->requests - turns_before.requests + one_way, kOneWayShare));
@@ -111,6 +115,10 @@ Conditions conditions(const metrics::WindowSample& older, const metrics::WindowS
   }
   const std::uint64_t skipped = newer.losses.skipped - older.losses.skipped;
   const std::uint64_t all = newer.losses.requests - older.losses.requests;
+  if (shed) {
+    set(Condition::shed, *shed >= TACHO_SHED_INTERVALS);
+    set(Condition::shed_requests, *shed >= TACHO_SHED_STREAMS);
+  }
   set(Condition::lost_events, newer.losses.lost != older.losses.lost ||
                                   static_cast<double>(skipped) > kSkippedShare * static_cast<double>(all));
   return result;

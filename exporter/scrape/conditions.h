@@ -9,6 +9,7 @@
 #include "metrics/family.h"
 #include "metrics/window.h"
 #include "scrape/condition_table.h"
+#include "scrape/shedding.h"
 
 namespace tacho::scrape {
 
@@ -25,6 +26,8 @@ std::vector<std::string_view> holding(const Conditions& conditions);
 
 /// The conditions that hold between two samples of a target.
 /// @param few_samples from the gauges of that time
-Conditions conditions(const metrics::WindowSample& older, const metrics::WindowSample& newer, bool few_samples);
+/// @param shed the highest level in between; none: it never had one
+Conditions conditions(const metrics::WindowSample& older, const metrics::WindowSample& newer, bool few_samples,
+                      std::optional<ShedLevel> shed);
 
 }  // namespace tacho::scrape

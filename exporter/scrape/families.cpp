@@ -12,6 +12,7 @@
 #include "scrape/own_time.h"
 #include "scrape/saturation.h"
 #include "scrape/self_families.h"
+#include "scrape/shed_report.h"
 
 namespace tacho::scrape {
 
@@ -19,6 +20,7 @@ std::vector<JudgedFamilies> judged_families() {
   return {{"Saturation", saturation_families()},
           {"Bottleneck", bottleneck_families()},
           {"Overhead", overhead_families()},
+          {"Shedding", shed_families()},
           {"Validity", condition_families()}};
 }
 

@@ -5,60 +5,56 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <utility>
 
+#include "kernel/skipped_events.h"
 #include "metrics/gain.h"
 #include "metrics/proto_family.h"
 #include "scrape/diagnosis.h"
+#include "scrape/judgements.h"
 #include "scrape/kernel_clock.h"
 #include "scrape/process_metrics.h"
 
 namespace tacho::scrape {
+
+Style::Style(const config::Config& config)
+    : window(config.window),
+      run_statistics(config.run_statistics),
+      layout(config.histograms.buckets_per_octave),
+      forms{.classic = config.histograms.format != config::HistogramForm::native,
+            .native = config.histograms.format != config::HistogramForm::classic},
+      dropped(matching_families(config.metrics.drop)) {}
+
 Scraper::Scraper(const config::Config& config, std::vector<std::unique_ptr<probes::Probe>> probes,
                  std::vector<std::string> failed, std::vector<kernel::HealthSource> objects,
-                 targets::TargetTable& table, std::mutex& mutex)
-    : window_(config.window),
-      run_statistics_(config.run_statistics),
-      start_(process_start()),
-      state_{.probes = std::move(probes),
-             .failed = std::move(failed),
-             .targets = std::vector<std::unique_ptr<TargetState>>(table.indices()),
-             .objects = std::vector<ObservedObject>(objects.size()),
-             .losses = {},
-             .instance = fmt::format("{:08x}", std::random_device{}())},
+                 targets::TargetTable& table)
+    : probes_(std::move(probes)),
+      failed_(std::move(failed)),
       sources_(std::move(objects)),
+      instance_(fmt::format("{:08x}", std::random_device{}())),
       table_(table),
-      mutex_(mutex),
-      skipped_(sources_.size()) {
-  set_exposition(config);
+      style_(std::make_shared<const Style>(config)),
+      targets_(table.indices()),
+      objects_(std::make_shared<const std::vector<ObservedObject>>(sources_.size())),
+      limits_(config.limits) {
+  publish();
 }
 
-void Scraper::set_exposition(const config::Config& config) {
-  using Form = config::HistogramForm;
-  layout_ = std::make_unique<metrics::BucketLayout>(config.histograms.buckets_per_octave);
-  forms_ = {.classic = config.histograms.format != Form::native, .native = config.histograms.format != Form::classic};
-  dropped_ = matching_families(config.metrics.drop);
-}
-
-metrics::PageStyle Scraper::style(metrics::Format format) const {
-  return {.format = format,
-          .histograms = forms_,
-          .window = window_text(),
-          .layout = *layout_,
-          .unix_ns = wall_clock_.unix_ns()};
-}
-
-void Scraper::build_series(TargetState& runtime) const {
-  runtime.series.clear();
-  for (const auto& probe : state_.probes) {
-    runtime.series.emplace_back(probe->info().families, runtime.target->wanted.labels, *layout_);
+std::shared_ptr<const Lines> Scraper::lines_of(const targets::Target& target, metrics::Created created) const {
+  const targets::Labels& labels = target.wanted.labels;
+  auto lines = std::make_shared<Lines>();
+  for (const auto& probe : probes_) {
+    lines->series.emplace_back(probe->info().families, labels, style_->layout);
   }
   for (const Judgement& judgement : kJudgements) {
-    runtime.series.emplace_back(judgement.families(), runtime.target->wanted.labels, *layout_);
+    lines->series.emplace_back(judgement.families(), labels, style_->layout);
   }
+  lines->proto = {.labels = metrics::proto_labels(labels), .created = created};
+  return lines;
 }
 
 void Scraper::look_after(probes::Occasion occasion) {
-  for (const auto& probe : state_.probes) {
+  for (const auto& probe : probes_) {
     const std::string_view name = probe->info().name;
     if (auto done = probe->look_after(occasion, kernel_now_ns());
         !done && (occasion != probes::Occasion::second || maintenance_.insert(name).second)) {
@@ -67,119 +63,151 @@ void Scraper::look_after(probes::Occasion occasion) {
   }
 }
 
-void Scraper::look_at_objects(bool with_maps) {
+void Scraper::look_at_objects() {
+  auto objects = std::make_shared<std::vector<ObservedObject>>();
   for (std::size_t i = 0; i < sources_.size(); ++i) {
-    state_.objects[i].health = sources_[i](with_maps);
-    state_.objects[i].skipped = skipped_[i].update(state_.objects[i].health.programs);
+    const ObservedObject& before = (*objects_)[i];
+    ObservedObject& now = objects->emplace_back(sources_[i](false), before.skipped);
+    now.skipped += kernel::skipped_events(before.health.programs, now.health.programs);
   }
+  objects_ = std::move(objects);
 }
 
 metrics::Losses Scraper::total_losses() const {
-  metrics::Losses sum{.requests = state_.losses.requests};
-  for (std::size_t i = 0; i < state_.objects.size(); ++i) {
+  metrics::Losses sum{.requests = losses_.requests};
+  for (std::size_t i = 0; i < objects_->size(); ++i) {
     // What the first one loses is news of targets, which discovery makes up for.
-    sum.lost += i > 0 ? lost_events(state_.objects[i].health) : 0;
-    sum.skipped += state_.objects[i].skipped;
+    sum.lost += i > 0 ? lost_events((*objects_)[i].health) : 0;
+    sum.skipped += (*objects_)[i].skipped;
   }
   return sum;
 }
 
 void Scraper::sample() {
-  const std::lock_guard lock(mutex_);
-  look_at_objects(false);
-  state_.losses = total_losses();
+  look_at_objects();
+  losses_ = total_losses();
   std::uint64_t requests = 0;  // since the last sample
   const std::int64_t now = kernel_now_ns();
-  if (state_.tick == 0) {
+  if (tick_ == 0) {
     first_sample_ns_ = now;
   }
   // While the program was stopped, time went on.
-  state_.tick =
-      std::max(state_.tick + 1, 1 + static_cast<std::uint64_t>(std::llround(seconds_since(first_sample_ns_))));
+  tick_ = std::max(tick_ + 1, 1 + static_cast<std::uint64_t>(std::llround(seconds_since(first_sample_ns_))));
   look_after(probes::Occasion::second);
-  for (const auto& runtime : state_.targets) {
-    if (!runtime) {
+  for (const auto& kept : targets_) {
+    if (!kept) {
       continue;
     }
-    const std::uint64_t before = runtime->requests;
-    keep(*runtime, state_.sample(*runtime, false));
-    requests += metrics::gain(before, runtime->requests);
+    const std::uint64_t before = kept->requests;
+    sample(*kept);
+    requests += metrics::gain(before, kept->requests);
   }
-  state_.losses.requests += requests;
+  losses_.requests += requests;
+  shed(now);
+  for (const auto& kept : targets_) {
+    if (kept) {
+      find(*kept);
+    }
+  }
+  publish();
 }
 
-void Scraper::keep(TargetState& runtime, const probes::TargetSample& sample) const {
+void Scraper::sample(Kept& kept) const {
+  const probes::Look look{kernel_now_ns(), kept.target->wanted.identity.path, false};
+  probes::TargetSample sample;
+  sample.time_ns = look.now_ns;
+  for (const auto& each : kept.published->parts->accumulators) {
+    each->tick(look, sample);
+  }
   const auto& [time_ns, socket, poll, sched] = sample;
   const auto counters = [](const auto& part) { return part.counters; };
-  runtime.window.push({.time_ns = time_ns,
-                       .socket = socket.transform(counters),
-                       .poll = poll.transform(counters),
-                       .threads = sched.transform(counters),
-                       .losses = state_.losses});
-  runtime.history.push(state_.tick, {.time_ns = time_ns,
-                                     .duration = socket ? socket->duration : metrics::FineHistogram{},
-                                     .queue_ns = socket ? socket->counters.queue_ns.value_or(0) : 0,
-                                     .idle_ns = poll ? poll->counters.ns : 0,
-                                     .threads = poll ? poll->threads : 0});
-  runtime.requests = socket ? metrics::total(socket->duration) : 0;
-  runtime.own_time = own_time(sample);
-  auto waits = wait_sums(sample);
-  if (!waits) {
-    return;
+  kept.window.push({.time_ns = time_ns,
+                    .socket = socket.transform(counters),
+                    .poll = poll.transform(counters),
+                    .threads = sched.transform(counters),
+                    .losses = losses_});
+  kept.requests = socket ? metrics::total(socket->duration) : 0;
+  kept.past->push(tick_,
+                  {.time_ns = time_ns,
+                   .duration = socket ? socket->duration : metrics::FineHistogram{},
+                   .queue_ns = socket ? socket->counters.queue_ns.value_or(0) : 0,
+                   .idle_ns = poll ? poll->counters.ns : 0,
+                   .threads = poll ? poll->threads : 0},
+                  wait_sums(sample));
+  const ShedSeen seen = shed_seen(sample);
+  kept.shed_input = shed_input(std::exchange(kept.shed_seen, seen), seen);
+}
+
+void Scraper::find(Kept& kept) {
+  auto now = std::make_shared<TargetState>(*kept.published);
+  Findings& found = now->found;
+  const auto samples = kept.window.samples();
+  const auto highest_shed = kept.highest_shed();
+  found.gauges = kept.window.gauges();
+  found.conditions = conditions(samples.front(), samples.back(), found.gauges.few_samples, highest_shed);
+  found.saturation = saturation(samples);
+  found.own_time = kept.shed_seen.own;
+  if (highest_shed) {
+    found.shed_level = kept.shed.level();
   }
-  if (!runtime.waits) {
-    runtime.waits = std::make_unique<WaitHistory>(window_);
+  if (const WaitHistory* waits = kept.past->waits()) {
+    found.bottleneck = bottleneck(*waits);
+    if (found.bottleneck) {
+      found.bottlenecks |= 1U << *found.bottleneck;
+    }
   }
-  runtime.waits->push(std::move(*waits));
-  runtime.bottleneck = bottleneck(*runtime.waits);
-  if (runtime.bottleneck) {
-    runtime.bottlenecks |= 1U << *runtime.bottleneck;
-  }
+  kept.published = std::move(now);
 }
 
 void Scraper::reconfigure(const config::Config& config) {
-  const std::lock_guard lock(mutex_);
-  const bool other_window = config.window != window_;
-  window_ = config.window;
-  const auto layout = std::move(layout_);  // series refer to it until they are built again
-  set_exposition(config);
-  for (const auto& runtime : state_.targets) {
-    if (!runtime) {
+  const bool other_window = config.window != style_->window;
+  style_ = std::make_shared<const Style>(config);
+  limits_ = config.limits;
+  for (const auto& kept : targets_) {
+    if (!kept) {
       continue;
     }
     if (other_window) {
-      runtime->window = metrics::Window(window_);
-      if (runtime->waits) {
-        runtime->waits->set_window(window_);
-      }
+      kept->window = metrics::Window(style_->window);
+      kept->past->set_window(style_->window);
     }
-    build_series(*runtime);
+    auto now = std::make_shared<TargetState>(*kept->published);
+    now->lines = lines_of(*kept->target, now->lines->proto.created);
+    kept->published = std::move(now);
   }
+  publish();
 }
 
-ReloadState Scraper::reload_state() {
-  const std::lock_guard lock(mutex_);
-  return reload_;
-}
-
-void Scraper::observe_web(std::function<WebCounters()> counters) {
-  const std::lock_guard lock(mutex_);
-  web_ = std::move(counters);
-}
-
-void Scraper::observe_processes(std::function<std::vector<process::Rights>()> rights) {
-  const std::lock_guard lock(mutex_);
-  rights_ = std::move(rights);
-}
-
-std::vector<process::Rights> Scraper::processes() {
-  const std::lock_guard lock(mutex_);
-  return rights_ ? rights_() : std::vector<process::Rights>{};
+void Scraper::publish() {
+  auto state = std::make_shared<State>();
+  for (const auto& probe : probes_) {
+    state->probes.push_back(probe->info());
+  }
+  state->failed = failed_;
+  state->instance = instance_;
+  state->style = style_;
+  for (const auto& kept : targets_) {
+    if (kept) {
+      state->targets.push_back(kept->published);
+    }
+  }
+  state->numbers = {.live = table_.live(), .overflowed = table_.overflowed(), .shortfalls = table_.shortfalls()};
+  state->objects = objects_;
+  state->losses = losses_;
+  state->tick = tick_;
+  state->reload = reload_;
+  published_.set(std::move(state));
 }
 
 void Scraper::set_reload_state(const ReloadState& state) {
-  const std::lock_guard lock(mutex_);
   reload_ = state;
+  publish();
+}
+
+std::string Scraper::scrape(metrics::Format format) {
+  PageText page;
+  write_page(page, format);
+  return page.take();
 }
 
 }  // namespace tacho::scrape

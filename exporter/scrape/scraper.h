@@ -4,11 +4,10 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,126 +16,131 @@
 #include "boundary/readers.h"
 #include "config/config.h"
 #include "kernel/health.h"
-#include "kernel/skipped_events.h"
-#include "metrics/buckets.h"
 #include "metrics/exposition.h"
-#include "metrics/family_writer.h"
-#include "metrics/series.h"
+#include "metrics/window.h"
 #include "probes/probe.h"
-#include "scrape/families.h"
-#include "scrape/kernel_clock.h"
 #include "scrape/page_text.h"
+#include "scrape/page_writer.h"
 #include "scrape/self_metrics.h"
+#include "scrape/shed_report.h"
+#include "scrape/shedding.h"
 #include "scrape/state.h"
 #include "targets/target_table.h"
 
 namespace tacho::scrape {
 
-/// Samples the kernel's accumulators and turns them into expositions. Owns the probes and the state that user space
-/// keeps of each target; follows the table of targets as its observer. The mutex guards the table and everything here.
+/// Samples the kernel's accumulators. Owns the probes and the state that user space keeps of each target; follows the
+/// table of targets as its observer. It belongs to one thread, that of the table: once a second and with every change
+/// it publishes a state. Others call only what is marked so; that reads the latest state, and waits for nobody.
 class Scraper final : public targets::TargetObserver {
  public:
   /// @param failed names of probes that are enabled and could not be loaded
   /// @param objects state of the BPF objects, that of the targets first
   Scraper(const config::Config& config, std::vector<std::unique_ptr<probes::Probe>> probes,
-          std::vector<std::string> failed, std::vector<kernel::HealthSource> objects, targets::TargetTable& table,
-          std::mutex& mutex);
+          std::vector<std::string> failed, std::vector<kernel::HealthSource> objects, targets::TargetTable& table);
 
-  /// With the mutex held.
   Result<void> target_added(const targets::Target& target) override;
   void target_removed(const targets::Target& target) override;
   [[nodiscard]] bool has_answered(const targets::Target& target) const override;
-  /// Without the mutex: waits for the kernel.
   Result<void> targets_changed() override;
-  /// Retires targets that ended and whose last values every reader has, and evicts those that ended long ago; takes the
-  /// mutex.
+  void targets_known() override;
+  /// Retires targets that ended and whose last values every reader has, and evicts those that ended long ago.
   /// @return whether any was evicted
   bool release_forgotten(targets::Time now);
-  /// Makes blocks for the next few targets, so that they are counted as soon as they are known; takes the mutex.
+  /// Makes blocks for the next few targets, so that they are counted as soon as they are known.
   void prepare();
-  /// Notes that a reader scrapes; never waits. @param reader distinguishes it from others
-  void read_by(std::string_view reader);
-
   /// Runs the probes' work for which there is no event.
   void look_after(probes::Occasion occasion);
-  /// Samples the counters behind the windowed gauges; once a second, takes the mutex.
+  /// Samples the counters behind the windowed gauges; once a second.
   void sample();
-  /// One exposition; takes the mutex, and notes only which series have appeared. A probe that fails leaves out only its
-  /// own families.
-  void write_page(PageText& page, metrics::Format format);
+  /// Sets who tells the programs what to do without for a target.
+  void on_shed(std::function<void(target_ref, ShedLevel)> callback) { on_shed_ = std::move(callback); }
+  /// Applies other windows and buckets, counters stay.
+  void reconfigure(const config::Config& config);
+  /// Sets the result of the last reload.
+  void set_reload_state(const ReloadState& state);
+  [[nodiscard]] ReloadState reload_state() const { return reload_; }
+
+  // From any thread.
+
+  /// Notes that a reader scrapes; never waits. @param reader distinguishes it from others
+  void read_by(std::string_view reader);
+  /// One exposition. A probe that fails leaves out only its own families.
+  void write_page(PageText& page, metrics::Format format) { pages_.write(page, format); }
   /// The same in one text.
   std::string scrape(metrics::Format format);
-  /// Applies other windows and buckets, counters stay; takes the mutex.
-  void reconfigure(const config::Config& config);
-  /// Sets the source of the web server's counters, while there is one; takes the mutex.
-  void observe_web(std::function<WebCounters()> counters);
-  /// Sets the source of the rights of tacho's processes; takes the mutex.
-  void observe_processes(std::function<std::vector<process::Rights>()> rights);
-  /// The rights of tacho's processes, now.
-  [[nodiscard]] std::vector<process::Rights> processes();
-  /// Sets the result of the last reload; takes the mutex.
-  void set_reload_state(const ReloadState& state);
-  /// The result of a function of scrape/views.h for the state and the given arguments; takes the mutex.
+  /// The result of a function of scrape/views.h for the latest state and the given arguments.
   template <class Make, class... Given>
   [[nodiscard]] auto view(Make make, Given&&... given) const {
-    const std::lock_guard lock(mutex_);
-    return make(state_, std::forward<Given>(given)...);
+    const std::shared_ptr<const State> state = published_.get();
+    return make(*state, std::forward<Given>(given)...);
   }
-
-  [[nodiscard]] ReloadState reload_state();
+  /// Sets the source of the web server's counters, while there is one.
+  void observe_web(std::function<WebCounters()> counters) { pages_.observe_web(std::move(counters)); }
+  /// Sets the source of the rights of tacho's processes.
+  void observe_processes(std::function<std::vector<process::Rights>()> rights) {
+    pages_.observe_processes(std::move(rights));
+  }
+  /// The rights of tacho's processes, now.
+  [[nodiscard]] std::vector<process::Rights> processes() const { return pages_.processes(); }
 
  private:
-  /// Whether the target is judged: of one that has ended only the counters' last values matter.
-  static bool is_judged(const std::unique_ptr<TargetState>& target) {
-    return target && target->target->state == targets::Target::State::live;
-  }
+  using Accumulators = std::vector<std::shared_ptr<probes::Accumulators>>;
 
-  void build_series(TargetState& runtime) const;
-  /// Updates what is kept of a target over time.
-  void keep(TargetState& runtime, const probes::TargetSample& sample) const;
-  using Rows = std::vector<std::pair<const TargetState*, metrics::Row>>;
-  /// @param series of the targets, which belong to these families
-  void write_families(PageText& page, std::span<const metrics::Family> families, std::size_t series, const Rows& rows,
-                      metrics::Format format) const;
-  void write_probe(PageText& page, std::size_t number, metrics::Format format, CollectorResult& result);
-  /// Families that are computed from what the sampler has stored.
-  struct Judgement {
-    std::span<const metrics::Family> (*families)();
-    std::optional<metrics::Row> (*row)(const TargetState& runtime);  ///< nothing: unavailable
-    bool stays = false;                                              ///< with its last value once the target has ended
+  /// What is kept of a target, and published.
+  struct Kept {
+    const targets::Target* target = nullptr;
+    std::shared_ptr<Past> past;
+    metrics::Window window;
+    std::uint64_t requests = 0;  ///< as of the last sample
+    std::shared_ptr<const TargetState> published;
+    Shed shed;
+    ShedSeen shed_seen;                                     // as of the last sample
+    ShedInput shed_input;                                   // between the last two
+    std::array<std::int64_t, TACHO_SHED_LEVELS> shed_at{};  // when a level was at least this; 0: never
+
+    /// The highest level over the window; none if it never had one.
+    [[nodiscard]] std::optional<ShedLevel> highest_shed() const;
   };
-  static const std::array<Judgement, 4> kJudgements;
-  void write_judgement(PageText& page, std::size_t number, metrics::Format format);
-  void write_self(std::string& out, metrics::Format format);
-  Result<void> add_to_probes(std::uint32_t index);
-  /// Reads the state of the objects. @param with_maps and the fill of their maps
-  void look_at_objects(bool with_maps);
-  [[nodiscard]] metrics::Losses total_losses() const;
-  [[nodiscard]] std::string window_text() const;
-  void set_exposition(const config::Config& config);
-  [[nodiscard]] metrics::PageStyle style(metrics::Format format) const;
 
-  std::chrono::nanoseconds window_;
-  bool run_statistics_;
-  std::unique_ptr<metrics::BucketLayout> layout_;
-  metrics::HistogramForms forms_;
-  FamilySet dropped_;
-  std::chrono::system_clock::time_point start_;
-  State state_;
-  std::vector<kernel::HealthSource> sources_;
+  [[nodiscard]] std::shared_ptr<const Lines> lines_of(const targets::Target& target, metrics::Created created) const;
+  /// Takes a sample, and updates what is kept of the target over time.
+  void sample(Kept& kept) const;
+  /// Publishes what the samples say.
+  static void find(Kept& kept);
+  /// Keeps the cost of the programs within the limits.
+  void shed(std::int64_t now_ns);
+  Result<Accumulators> add_to_probes(std::uint32_t index);
+  /// Reads the state of the objects.
+  void look_at_objects();
+  [[nodiscard]] metrics::Losses total_losses() const;
+  /// Passes on what is known now.
+  void publish();
+  /// Takes over what the table says of all targets. @return whether that is news
+  bool follow_table();
+
+  const std::vector<std::unique_ptr<probes::Probe>> probes_;
+  const std::vector<std::string> failed_;  // probes that could not be loaded
+  const std::vector<kernel::HealthSource> sources_;
+  const std::string instance_;  // of this process
   targets::TargetTable& table_;
-  std::mutex& mutex_;
+  std::shared_ptr<const Style> style_;
+  std::vector<std::unique_ptr<Kept>> targets_;                  // by index
+  std::map<std::uint32_t, Accumulators> prepared_;              // of vacant indices
+  std::shared_ptr<const std::vector<ObservedObject>> objects_;  // as of the last sample
+  metrics::Losses losses_;                                      // the same
+  std::uint64_t tick_ = 0;                                      // of the last sample
+  std::int64_t first_sample_ns_ = 0;
+  config::Limits limits_;
+  Shedding shedding_;
+  std::function<void(target_ref, ShedLevel)> on_shed_ = [](target_ref, ShedLevel) {};
+  std::int64_t last_shed_ns_ = 0;
   bool unflushed_ = false;
-  std::set<std::uint32_t> prepared_;  // vacant indices that have blocks
-  boundary::Readers readers_;
-  std::vector<CollectorResult> results_;
   std::set<std::string_view> maintenance_;  // probes whose work failed, and was reported
   ReloadState reload_;
-  std::function<WebCounters()> web_;
-  std::function<std::vector<process::Rights>()> rights_;
-  WallClock wall_clock_;
-  std::int64_t first_sample_ns_ = 0;
-  std::vector<kernel::SkippedEvents> skipped_;  // by source
+  boundary::Readers readers_;
+  Published published_;
+  PageWriter pages_{published_, sources_};
 };
 
 }  // namespace tacho::scrape

@@ -15,50 +15,102 @@ namespace {
 /// Indices with blocks that wait for a target.
 constexpr std::size_t kPrepared = 4;
 
+/// Whether what is exported and shown of them is the same, members apart.
+bool is_described_alike(const targets::DesiredTarget& a, const targets::DesiredTarget& b) {
+  return a.name == b.name && a.labels == b.labels && a.identity == b.identity && a.container == b.container &&
+         a.workload == b.workload && a.node == b.node;
+}
+
+/// What the table says of a target that is not what was published; nullptr: nothing.
+std::shared_ptr<const TargetState> news_of(const targets::Target& target, const TargetState& published) {
+  const targets::DesiredTarget& wanted = target.wanted;
+  const bool described = published.wanted && is_described_alike(*published.wanted, wanted);
+  if (described && published.state == target.state && published.counts == target.counts &&
+      published.cgroups == wanted.cgroups.size() && published.processes == wanted.processes.size()) {
+    return nullptr;
+  }
+  auto now = std::make_shared<TargetState>(published);
+  now->state = target.state;
+  now->counts = target.counts;
+  now->cgroups = wanted.cgroups.size();
+  now->processes = wanted.processes.size();
+  if (!described) {
+    auto description = std::make_shared<targets::DesiredTarget>(wanted);
+    description->cgroups.clear();
+    description->processes.clear();
+    now->wanted = std::move(description);
+  }
+  return now;
+}
+
 }  // namespace
 
-Result<void> Scraper::add_to_probes(std::uint32_t index) {
+Result<Scraper::Accumulators> Scraper::add_to_probes(std::uint32_t index) {
   unflushed_ = true;
-  for (std::size_t i = 0; i < state_.probes.size(); ++i) {
-    if (auto added = state_.probes[i]->add_target(index); !added) {
-      for (std::size_t done = 0; done < i; ++done) {
-        state_.probes[done]->remove_target(index);
+  Accumulators all;
+  for (const auto& probe : probes_) {
+    auto added = probe->add_target(index);
+    if (!added) {
+      for (std::size_t done = 0; done < all.size(); ++done) {
+        probes_[done]->remove_target(index);
       }
-      return std::unexpected(added.error().within("probe " + std::string(state_.probes[i]->info().name)));
+      return std::unexpected(added.error().within("probe " + std::string(probe->info().name)));
     }
+    all.push_back(std::move(*added));
   }
-  return {};
+  return all;
 }
 
 Result<void> Scraper::target_added(const targets::Target& target) {
-  auto runtime = std::make_unique<TargetState>(window_);
-  runtime->target = &target;
-  runtime->id = target_id(target.wanted.labels);
-  runtime->proto = {.labels = metrics::proto_labels(target.wanted.labels), .created = std::chrono::system_clock::now()};
-  runtime->appeared.resize(state_.probes.size());
-  build_series(*runtime);
-  if (prepared_.erase(target.ref.index) == 0) {
-    if (auto added = add_to_probes(target.ref.index); !added) {
-      return added;
-    }
+  const std::uint32_t index = target.ref.index;
+  Result<Accumulators> accumulators;
+  if (auto prepared = prepared_.extract(index)) {
+    accumulators = std::move(prepared.mapped());
+  } else if (accumulators = add_to_probes(index); !accumulators) {
+    return std::unexpected(accumulators.error());
   }
+  auto past = std::make_shared<Past>(style_->window);
+  TargetState state;
+  state.index = index;
+  state.epoch = target.ref.epoch;
+  state.parts = std::make_shared<const TargetParts>(target_id(target.wanted.labels), std::move(*accumulators), past);
+  state.lines = lines_of(target, std::chrono::system_clock::now());
+  auto kept =
+      std::make_unique<Kept>(&target, std::move(past), metrics::Window(style_->window), 0, news_of(target, state));
   // All counters begin at 0 now: what happens until the next sample is in the window, too.
-  keep(*runtime, state_.sample(*runtime, false));
-  state_.targets.at(target.ref.index) = std::move(runtime);
+  sample(*kept);
+  find(*kept);
+  targets_.at(index) = std::move(kept);
   return {};
 }
 
 void Scraper::target_removed(const targets::Target& target) {
   unflushed_ = true;
-  for (const auto& probe : state_.probes) {
+  for (const auto& probe : probes_) {
     probe->remove_target(target.ref.index);
   }
-  state_.targets.at(target.ref.index).reset();
+  targets_.at(target.ref.index).reset();
 }
 
 bool Scraper::has_answered(const targets::Target& target) const {
-  const auto& runtime = state_.targets.at(target.ref.index);
-  return runtime && !runtime->history.points(0).empty();
+  const auto& kept = targets_.at(target.ref.index);
+  return kept && !kept->past->history().points(0).empty();
+}
+
+bool Scraper::follow_table() {
+  bool changed = false;
+  for (const auto& kept : targets_) {
+    if (auto now = kept ? news_of(*kept->target, *kept->published) : nullptr) {
+      kept->published = std::move(now);
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+void Scraper::targets_known() {
+  follow_table();
+  publish();
 }
 
 Result<void> Scraper::targets_changed() {
@@ -67,8 +119,8 @@ Result<void> Scraper::targets_changed() {
   }
   // The kernel lets each of them wait for the same thing.
   std::vector<std::future<Result<void>>> waiting;
-  waiting.reserve(state_.probes.size());
-  for (const auto& probe : state_.probes) {
+  waiting.reserve(probes_.size());
+  for (const auto& probe : probes_) {
     waiting.push_back(begin_beside([&probe] { return probe->flush(); }));
   }
   Result<void> result;
@@ -82,10 +134,9 @@ Result<void> Scraper::targets_changed() {
 }
 
 bool Scraper::release_forgotten(targets::Time now) {
-  bool released = false;
-  {
-    const std::lock_guard lock(mutex_);
-    released = table_.release_ended(readers_.all_have_seen(now), now, *this);
+  const bool released = table_.release_ended(readers_.all_have_seen(now), now, *this);
+  if (follow_table() || released) {
+    publish();
   }
   if (released) {
     if (auto done = targets_changed(); !done) {
@@ -96,17 +147,17 @@ bool Scraper::release_forgotten(targets::Time now) {
 }
 
 void Scraper::prepare() {
-  {
-    const std::lock_guard lock(mutex_);
-    const std::size_t before = prepared_.size();
-    for (const std::uint32_t index : table_.vacant(kPrepared)) {
-      if (!prepared_.contains(index) && prepared_.size() < kPrepared && add_to_probes(index)) {
-        prepared_.insert(index);
-      }
+  const std::size_t before = prepared_.size();
+  for (const std::uint32_t index : table_.vacant(kPrepared)) {
+    if (prepared_.contains(index) || prepared_.size() >= kPrepared) {
+      continue;
     }
-    if (prepared_.size() == before) {
-      return;
+    if (auto added = add_to_probes(index)) {
+      prepared_.emplace(index, std::move(*added));
     }
+  }
+  if (prepared_.size() == before) {
+    return;
   }
   if (auto done = targets_changed(); !done) {
     spdlog::error("{}", done.error().message);

@@ -108,11 +108,12 @@ std::vector<prometheus::MetricFamily> object_metrics(std::span<const ObservedObj
   return {attached, run_seconds, runs, misses, lost, entries, max_entries};
 }
 
-std::vector<prometheus::MetricFamily> target_metrics(const targets::TargetTable& table) {
+std::vector<prometheus::MetricFamily> target_metrics(std::span<const targets::DesiredTarget* const> reported,
+                                                     const TableNumbers& numbers) {
   auto info = empty_family("tacho_target_info");
-  for (const targets::Target* target : table.targets()) {
-    const targets::CgroupIdentity& identity = target->wanted.identity;
-    LabelPairs labels = target->wanted.labels;
+  for (const targets::DesiredTarget* target : reported) {
+    const targets::CgroupIdentity& identity = target->identity;
+    LabelPairs labels = target->labels;
     // What is known, and no property of the target already.
     const auto add = [&labels](std::string name, const std::string& value) {
       if (value.empty()) {
@@ -132,23 +133,23 @@ std::vector<prometheus::MetricFamily> target_metrics(const targets::TargetTable&
     add("unit", identity.unit);
     add("user", identity.user);
     add("machine", identity.machine);
-    add("image", target->wanted.container.image);
-    add("compose_project", target->wanted.container.compose_project);
-    add("compose_service", target->wanted.container.compose_service);
-    add("workload", target->wanted.workload.name);
-    add("workload_kind", target->wanted.workload.kind);
-    add("node", target->wanted.node);
+    add("image", target->container.image);
+    add("compose_project", target->container.compose_project);
+    add("compose_service", target->container.compose_service);
+    add("workload", target->workload.name);
+    add("workload_kind", target->workload.kind);
+    add("node", target->node);
     add_sample(info, std::move(labels), 1);
   }
-  const targets::TargetTable::Shortfalls& shortfalls = table.shortfalls();
+  const targets::TargetTable::Shortfalls& shortfalls = numbers.shortfalls;
   auto errors = empty_family("tacho_discovery_errors_total");
   for (const auto& [subject, count] :
        {std::pair("cgroups", shortfalls.cgroups), std::pair("processes", shortfalls.processes),
         std::pair("listeners", shortfalls.listeners)}) {
     add_sample(errors, {{"subject", subject}}, static_cast<double>(count));
   }
-  return {single("tacho_targets", static_cast<double>(table.live())),
-          single("tacho_targets_overflowed_total", static_cast<double>(table.overflowed())),
+  return {single("tacho_targets", static_cast<double>(numbers.live)),
+          single("tacho_targets_overflowed_total", static_cast<double>(numbers.overflowed)),
           single("tacho_targets_failed_total", static_cast<double>(shortfalls.failed)),
           single("tacho_target_members_refused_total", static_cast<double>(shortfalls.refused)),
           errors,

@@ -2,6 +2,7 @@
 
 #include <prometheus/metric_family.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -39,7 +40,16 @@ struct ReloadState {
 std::vector<prometheus::MetricFamily> object_metrics(std::span<const ObservedObject> objects,
                                                      std::span<const std::string> failed, bool run_statistics);
 
-std::vector<prometheus::MetricFamily> target_metrics(const targets::TargetTable& table);
+/// How many targets there are, and were not.
+struct TableNumbers {
+  std::size_t live = 0;
+  std::uint64_t overflowed = 0;
+  targets::TargetTable::Shortfalls shortfalls;
+};
+
+/// @param reported targets
+std::vector<prometheus::MetricFamily> target_metrics(std::span<const targets::DesiredTarget* const> reported,
+                                                     const TableNumbers& numbers);
 
 std::vector<prometheus::MetricFamily> collector_metrics(std::span<const CollectorResult> results);
 

@@ -1,80 +1,118 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/guarded.h"
 #include "bpf/anatomy.h"
-#include "metrics/appearance.h"
+#include "config/config.h"
+#include "metrics/buckets.h"
 #include "metrics/family_writer.h"
-#include "metrics/history.h"
 #include "metrics/series.h"
 #include "metrics/window.h"
 #include "probes/probe.h"
 #include "scrape/conditions.h"
+#include "scrape/families.h"
 #include "scrape/kernel_clock.h"
 #include "scrape/own_time.h"
+#include "scrape/past.h"
+#include "scrape/saturation.h"
 #include "scrape/self_metrics.h"
-#include "scrape/waits.h"
+#include "scrape/shedding.h"
 #include "targets/target_table.h"
+
+// What the thread that owns the targets publishes, once a second and with every change. Nothing of it changes
+// afterwards, so whoever has it needs no lock; what it refers to lives as long as somebody has it. Only the
+// accumulators, which the kernel counts on in, and the past of a target go on.
 
 namespace tacho::scrape {
 
-/// The state of a target in user space.
-struct TargetState {
-  const targets::Target* target = nullptr;
-  std::string id;
-  metrics::History history;
-  metrics::Window window;
-  std::unique_ptr<WaitHistory> waits;         // from the first request on whose parts are available
-  std::uint64_t requests = 0;                 // as of the last sample
-  OwnTime own_time;                           // the same
-  std::optional<request_part> bottleneck;     // the same
-  std::uint32_t bottlenecks = 0;              // parts that were one, by bit
-  std::vector<metrics::TargetSeries> series;  // by probe, then of what is judged
-  std::vector<metrics::Appearance> appeared;  // by probe
-  metrics::ProtoTarget proto;
+/// How pages are written.
+struct Style {
+  explicit Style(const config::Config& config);
 
-  explicit TargetState(std::chrono::nanoseconds length) : window(length) {}
-
-  [[nodiscard]] probes::Look look(bool in_detail) const {
-    return {target->ref.index, kernel_now_ns(), target->wanted.identity.path, in_detail};
-  }
-  /// The conditions that hold over the window.
-  [[nodiscard]] Conditions conditions() const {
-    const auto samples = window.samples();
-    return samples.empty() ? Conditions{}
-                           : scrape::conditions(samples.front(), samples.back(), window.gauges().few_samples);
-  }
+  std::chrono::nanoseconds window;
+  bool run_statistics;
+  metrics::BucketLayout layout;
+  metrics::HistogramForms forms;
+  FamilySet dropped;
 };
 
-/// Whether there is a target that is reported: a retired one is only kept up to date, a new one waits for the kernel.
-inline bool shows(const std::unique_ptr<TargetState>& target) {
-  return target && target->target->counts && target->target->state != targets::Target::State::resting;
-}
+/// The prebuilt parts of a target's lines, for one Style.
+struct Lines {
+  std::vector<metrics::TargetSeries> series;  // by probe, then of what is judged
+  metrics::ProtoTarget proto;
+};
 
-/// The results of the sampler, and its sources: everything that is exported of targets, or shown to people.
-struct State {
-  std::vector<std::unique_ptr<probes::Probe>> probes;
-  std::vector<std::string> failed;                    // probes that could not be loaded
-  std::vector<std::unique_ptr<TargetState>> targets;  // by index
-  std::vector<ObservedObject> objects;                // as of the last look: that of the targets, then those of probes
-  metrics::Losses losses;                             // as of the last sample
-  std::string instance;                               // of this process
-  std::uint64_t tick = 0;                             // of the last sample: seconds since the first one, and 1
+/// What a target's last sample and those of its window say.
+struct Findings {
+  metrics::Gauges gauges;
+  Conditions conditions;                   ///< that hold over the window
+  std::optional<Saturation> saturation;    ///< none: nothing can be said
+  std::optional<request_part> bottleneck;  ///< now
+  std::uint32_t bottlenecks = 0;           ///< parts that were one, by bit
+  OwnTime own_time;
+  std::optional<ShedLevel> shed_level;  ///< now; none: it was never above 0
+};
 
-  [[nodiscard]] probes::TargetSample sample(const TargetState& target, bool in_detail) const {
-    const probes::Look look = target.look(in_detail);
+/// What stays of a target as long as it is one.
+struct TargetParts {
+  std::string id;
+  std::vector<std::shared_ptr<probes::Accumulators>> accumulators;  ///< by probe
+  std::shared_ptr<const Past> past;
+};
+
+/// One target as of one moment.
+struct TargetState {
+  std::uint32_t index = 0;
+  std::uint32_t epoch = 0;  ///< distinguishes it from others with the same index
+  targets::Target::State state = targets::Target::State::live;
+  bool counts = false;  ///< as in targets::Target
+  std::size_t cgroups = 0;
+  std::size_t processes = 0;
+  std::shared_ptr<const TargetParts> parts;
+  std::shared_ptr<const targets::DesiredTarget> wanted;  ///< without its members
+  std::shared_ptr<const Lines> lines;
+  Findings found;
+
+  /// Whether it is reported: a retired one is only kept up to date, a new one waits for the kernel.
+  [[nodiscard]] bool shows() const { return counts && state != targets::Target::State::resting; }
+  /// Whether it is judged: of one that has ended only the counters' last values matter.
+  [[nodiscard]] bool is_judged() const { return state == targets::Target::State::live; }
+
+  [[nodiscard]] probes::Look look(bool in_detail) const { return {kernel_now_ns(), wanted->identity.path, in_detail}; }
+  /// A sample of now, with the names of peers.
+  [[nodiscard]] probes::TargetSample sample() const {
+    const probes::Look look = this->look(true);
     probes::TargetSample sample;
     sample.time_ns = look.now_ns;
-    for (const auto& probe : probes) {
-      probe->sample(look, sample);
+    for (const auto& each : parts->accumulators) {
+      each->sample(look, sample);
     }
     return sample;
   }
 };
+
+/// Everything that is exported of targets, or shown to people.
+struct State {
+  std::vector<probes::ProbeInfo> probes;
+  std::vector<std::string> failed;                             // probes that could not be loaded
+  std::string instance;                                        // of this process
+  std::shared_ptr<const Style> style;                          // of the lines of all targets
+  std::vector<std::shared_ptr<const TargetState>> targets;     // by index, rising
+  TableNumbers numbers;                                        // of all targets
+  std::shared_ptr<const std::vector<ObservedObject>> objects;  // as of the last sample: that of the targets first
+  metrics::Losses losses;                                      // the same
+  std::uint64_t tick = 0;                                      // of the last sample: seconds since the first one, and 1
+  ReloadState reload;
+};
+
+/// The latest state.
+using Published = Guarded<std::shared_ptr<const State>>;
 
 }  // namespace tacho::scrape

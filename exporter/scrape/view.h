@@ -32,6 +32,7 @@ struct TargetSummary {
   probes::SocketSample sockets;              ///< nothing where the probe is off
   probes::PollSample polls;                  ///< the same
   std::vector<std::string_view> conditions;  ///< that hold
+  unsigned shed_level = 0;                   ///< now
 };
 
 using boundary::find_sort_key;

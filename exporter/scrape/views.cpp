@@ -2,80 +2,95 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <limits>
+#include <tuple>
+#include <utility>
 
 #include "metrics/gain.h"
 #include "scrape/kernel_clock.h"
-#include "scrape/saturation.h"
 
 namespace tacho::scrape {
 namespace {
 
 /// NaN if nothing can be said.
-double saturation_of(const TargetState& runtime) {
-  const auto estimate = saturation(runtime.window.samples());
+double saturation_of(const TargetState& target) {
+  const auto& estimate = target.found.saturation;
   return estimate ? estimate->ratio : std::numeric_limits<double>::quiet_NaN();
 }
 
-TargetSummary summarize(const State& state, const TargetState& runtime) {
-  const targets::DesiredTarget& wanted = runtime.target->wanted;
-  const metrics::Gauges gauges = runtime.window.gauges();
+/// What a target's history says.
+template <class Use>
+auto history_of(const TargetState& target, Use use) {
+  return target.parts->past->look(
+      [&use](const metrics::History& history, const WaitHistory*) { return std::invoke(use, history); });
+}
+
+TargetSummary summarize(const TargetState& target) {
+  const targets::DesiredTarget& wanted = *target.wanted;
+  const metrics::Gauges& gauges = target.found.gauges;
   TargetSummary summary;
   summary.name = wanted.name;
   summary.labels = wanted.labels;
   summary.identity = wanted.identity;
-  summary.live = runtime.target->state == targets::Target::State::live;
-  summary.cgroups = wanted.cgroups.size();
-  summary.processes = wanted.processes.size();
+  summary.live = target.state == targets::Target::State::live;
+  summary.cgroups = target.cgroups;
+  summary.processes = target.processes;
   summary.request_rate = gauges.request_rate;
   summary.observed_rps = gauges.observed_rps;
   summary.poll_mean = gauges.poll_mean;
-  summary.saturation = saturation_of(runtime);
-  probes::TargetSample now = state.sample(runtime, true);
+  summary.saturation = saturation_of(target);
+  probes::TargetSample now = target.sample();
   summary.sockets = std::move(now.socket).value_or(probes::SocketSample{});
   summary.polls = now.poll.value_or(probes::PollSample{});
-  summary.conditions = holding(runtime.conditions());
+  summary.conditions = holding(target.found.conditions);
+  summary.shed_level = target.found.shed_level.value_or(TACHO_SHED_NOTHING);
   return summary;
 }
 
-double sort_value(const TargetState& runtime, SortKey key) {
+double sort_value(const TargetState& target, SortKey key) {
+  const auto recent = [&target](double metrics::Reading::* value) {
+    return history_of(target, [](const metrics::History& history) { return history.recent(); }).*value;
+  };
   switch (key) {
     case SortKey::name:
       return 0;
     case SortKey::rate:
-      return runtime.history.recent_rate();
+      return history_of(target, &metrics::History::recent_rate);
     case SortKey::p50:
-      return runtime.history.recent().p50;
+      return recent(&metrics::Reading::p50);
     case SortKey::p99:
-      return runtime.history.recent().p99;
+      return recent(&metrics::Reading::p99);
     case SortKey::saturation:
-      return saturation_of(runtime);
+      return saturation_of(target);
     case SortKey::queue:
-      return runtime.history.recent().queue_share;
+      return recent(&metrics::Reading::queue_share);
     case SortKey::idle:
-      return runtime.history.recent().idle_share;
+      return recent(&metrics::Reading::idle_share);
     case SortKey::conditions:
-      return static_cast<double>(holding(runtime.conditions()).size());
+      return static_cast<double>(holding(target.found.conditions).size());
   }
   return 0;
 }
 
-TableRow row_of(const State& state, const TargetState& runtime) {
-  return {.id = runtime.id,
-          .summary = summarize(state, runtime),
-          .recent = runtime.history.recent(),
-          .last = runtime.history.last()};
+TableRow row_of(const TargetState& target) {
+  TableRow row{.id = target.parts->id, .summary = summarize(target), .recent = {}, .last = {}};
+  std::tie(row.recent, row.last) =
+      history_of(target, [](const metrics::History& history) { return std::pair(history.recent(), history.last()); });
+  return row;
 }
 
 const TargetState* find(const State& state, std::string_view id) {
-  const auto found =
-      std::ranges::find_if(state.targets, [id](const auto& runtime) { return shows(runtime) && runtime->id == id; });
+  const auto found = std::ranges::find_if(
+      state.targets, [id](const auto& target) { return target->shows() && target->parts->id == id; });
   return found == state.targets.end() ? nullptr : found->get();
 }
 
-std::optional<WhyView::Target> explain(const TargetState& runtime, std::span<const probes::Dependency> dependencies) {
-  auto diagnosis = runtime.waits ? diagnose(*runtime.waits) : std::nullopt;
+std::optional<WhyView::Target> explain(const TargetState& target, std::span<const probes::Dependency> dependencies) {
+  auto diagnosis = target.parts->past->look([](const metrics::History&, const WaitHistory* waits) {
+    return waits != nullptr ? diagnose(*waits) : std::nullopt;
+  });
   if (!diagnosis) {
     return {};
   }
@@ -84,22 +99,24 @@ std::optional<WhyView::Target> explain(const TargetState& runtime, std::span<con
     const auto found = std::ranges::find(dependencies, diagnosis->cause->peer, &probes::Dependency::slot);
     peer = found == dependencies.end() ? std::string_view("other") : found->peer;
   }
-  std::vector<std::string_view> doubts = holding(runtime.conditions());
+  std::vector<std::string_view> doubts = holding(target.found.conditions);
   std::erase_if(doubts,
                 [](std::string_view condition) { return !invalidates(condition, bottleneck_families().front().name); });
-  const targets::DesiredTarget& wanted = runtime.target->wanted;
+  const targets::DesiredTarget& wanted = *target.wanted;
   Explanation explanation = scrape::explain(*diagnosis, wanted.labels, peer, doubts);
-  return WhyView::Target{
-      .id = runtime.id, .name = wanted.name, .diagnosis = std::move(*diagnosis), .explanation = std::move(explanation)};
+  return WhyView::Target{.id = target.parts->id,
+                         .name = wanted.name,
+                         .diagnosis = std::move(*diagnosis),
+                         .explanation = std::move(explanation)};
 }
 
 }  // namespace
 
 std::vector<TargetSummary> summaries(const State& state) {
   std::vector<TargetSummary> all;
-  for (const auto& runtime : state.targets) {
-    if (shows(runtime)) {
-      all.push_back(summarize(state, *runtime));
+  for (const auto& target : state.targets) {
+    if (target->shows()) {
+      all.push_back(summarize(*target));
     }
   }
   return all;
@@ -109,20 +126,20 @@ TableView table_view(const State& state, const TableQuery& query) {
   TableView view;
   view.time = {state.instance, state.tick};
   view.lost = state.losses.lost + state.losses.skipped;
-  for (const ObservedObject& object : state.objects) {
+  for (const ObservedObject& object : *state.objects) {
     view.unhooked += static_cast<std::size_t>(
         std::ranges::count_if(object.health.hooks, [](const kernel::HookState& hook) { return !hook.attached(); }));
   }
   view.unhooked += state.failed.size();
   std::vector<std::pair<double, const TargetState*>> order;
-  for (const auto& runtime : state.targets) {
-    if (!shows(runtime)) {
+  for (const auto& target : state.targets) {
+    if (!target->shows()) {
       continue;
     }
     ++view.targets;
-    view.rate += runtime->history.recent_rate();
-    if (matches(runtime->target->wanted, query.filter)) {
-      order.emplace_back(sort_value(*runtime, query.sort), runtime.get());
+    view.rate += history_of(*target, &metrics::History::recent_rate);
+    if (matches(*target->wanted, query.filter)) {
+      order.emplace_back(sort_value(*target, query.sort), target.get());
     }
   }
   view.matched = order.size();
@@ -137,12 +154,12 @@ TableView table_view(const State& state, const TableQuery& query) {
                               if (!std::isnan(a.first) && a.first != b.first) {
                                 return query.descending ? a.first > b.first : a.first < b.first;
                               }
-                              const auto& left = a.second->target->wanted.labels;
-                              const auto& right = b.second->target->wanted.labels;
+                              const auto& left = a.second->wanted->labels;
+                              const auto& right = b.second->wanted->labels;
                               return by_name && query.descending ? left > right : left < right;
                             });
   for (std::size_t i = begin; i < end; ++i) {
-    view.rows.push_back(row_of(state, *order[i].second));
+    view.rows.push_back(row_of(*order[i].second));
   }
   return view;
 }
@@ -150,8 +167,10 @@ TableView table_view(const State& state, const TableQuery& query) {
 HistoryView history_view(const State& state, std::span<const std::string> ids, std::uint64_t since) {
   HistoryView view{.time = {state.instance, state.tick}, .targets = {}};
   for (const std::string& id : ids) {
-    if (const TargetState* runtime = find(state, id)) {
-      view.targets.push_back({id, runtime->history.points(since)});
+    if (const TargetState* target = find(state, id)) {
+      view.targets.push_back({id, history_of(*target, [&](const metrics::History& history) {
+                                return history.points(since, state.tick);
+                              })});
     }
   }
   return view;
@@ -160,14 +179,13 @@ HistoryView history_view(const State& state, std::span<const std::string> ids, s
 SlowView slow_view(const State& state, std::span<const std::string> ids) {
   SlowView view{.time = {state.instance, state.tick}, .now_ns = kernel_now_ns(), .targets = {}};
   for (const std::string& id : ids.first(std::min(ids.size(), SlowView::kMostTargets))) {
-    const TargetState* runtime = find(state, id);
-    if (runtime == nullptr) {
+    const TargetState* target = find(state, id);
+    if (target == nullptr) {
       continue;
     }
-    const targets::Target& target = *runtime->target;
-    SlowView::Target slow{.id = id, .name = target.wanted.name, .requests = {}};
-    for (const auto& probe : state.probes) {
-      std::ranges::move(probe->slowest(target.ref.index, view.now_ns), std::back_inserter(slow.requests));
+    SlowView::Target slow{.id = id, .name = target->wanted->name, .requests = {}};
+    for (const auto& each : target->parts->accumulators) {
+      std::ranges::move(each->slowest(view.now_ns), std::back_inserter(slow.requests));
     }
     view.targets.push_back(std::move(slow));
   }
@@ -177,9 +195,9 @@ SlowView slow_view(const State& state, std::span<const std::string> ids) {
 WhyView why_view(const State& state, std::span<const std::string> ids) {
   WhyView view{.time = {state.instance, state.tick}, .targets = {}};
   for (const std::string& id : ids.first(std::min(ids.size(), WhyView::kMostTargets))) {
-    if (const TargetState* runtime = find(state, id)) {
-      if (auto target = explain(*runtime, summarize(state, *runtime).sockets.dependencies)) {
-        view.targets.push_back(std::move(*target));
+    if (const TargetState* target = find(state, id)) {
+      if (auto why = explain(*target, summarize(*target).sockets.dependencies)) {
+        view.targets.push_back(std::move(*why));
       }
     }
   }
@@ -187,23 +205,24 @@ WhyView why_view(const State& state, std::span<const std::string> ids) {
 }
 
 std::optional<DetailView> detail_view(const State& state, std::string_view id, std::uint64_t since) {
-  const TargetState* runtime = find(state, id);
-  if (runtime == nullptr) {
+  const TargetState* target = find(state, id);
+  if (target == nullptr) {
     return std::nullopt;
   }
   DetailView view;
   view.time = {state.instance, state.tick};
-  view.row = row_of(state, *runtime);
-  view.recent_durations = runtime->history.recent_durations();
-  const metrics::Gauges gauges = runtime->window.gauges();
-  view.variance = gauges.variance;
-  view.cv2 = gauges.cv2;
-  if (const auto why = explain(*runtime, view.row.summary.sockets.dependencies)) {
+  view.row = row_of(*target);
+  view.variance = target->found.gauges.variance;
+  view.cv2 = target->found.gauges.cv2;
+  if (const auto why = explain(*target, view.row.summary.sockets.dependencies)) {
     view.why = why->explanation.sentence;
   }
-  view.points = runtime->history.points(since);
-  view.columns = runtime->history.columns(since);
-  for (const auto& [object, skipped] : state.objects) {
+  target->parts->past->look([&](const metrics::History& history, const WaitHistory*) {
+    view.recent_durations = history.recent_durations();
+    view.points = history.points(since, state.tick);
+    view.columns = history.columns(since, state.tick);
+  });
+  for (const auto& [object, skipped] : *state.objects) {
     for (const kernel::HookState& hook : object.hooks) {
       view.hooks.push_back({object.name, hook});
     }

@@ -12,7 +12,7 @@
 
 // Views for people: the table of targets, their last minutes, one target. A view costs only what it shows: a table of a
 // thousand targets is sorted by stored numbers, and samples are taken only for the rows that are requested.
-// Scraper::view() calls them under its mutex.
+// Any thread may call them, by Scraper::view().
 
 namespace tacho::scrape {
 

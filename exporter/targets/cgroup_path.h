@@ -38,6 +38,8 @@ struct CgroupIdentity {
   std::string unit;          ///< "nginx.service"
   std::string user;          ///< number of the user whose manager it is below
   std::string machine;       ///< name of the machine (systemd-nspawn, libvirt) that it is in
+
+  bool operator==(const CgroupIdentity&) const = default;
 };
 
 /// Reads a path below the cgroup root. The shapes are those of the systemd and cgroupfs drivers of Kubernetes, of

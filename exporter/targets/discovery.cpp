@@ -36,12 +36,11 @@ constexpr auto kNamesLook = 2s;
 
 }  // namespace
 
-Discovery::Discovery(const kernel::BpfObject& object, Paths paths, TargetTable& table, std::mutex& mutex,
-                     TargetObserver& observer, TargetMaps maps)
+Discovery::Discovery(const kernel::BpfObject& object, Paths paths, TargetTable& table, TargetObserver& observer,
+                     TargetMaps maps)
     : object_(object),
       paths_(std::move(paths)),
       table_(table),
-      mutex_(mutex),
       observer_(observer),
       maps_(std::move(maps)),
       names_(paths_.names, [this](const std::string& path) { return is_inhabited(paths_.cgroupfs, path); }),
@@ -51,14 +50,12 @@ Discovery::Discovery(const kernel::BpfObject& object, Paths paths, TargetTable& 
 }
 
 Result<std::unique_ptr<Discovery>> Discovery::start(const config::Config& config, const kernel::BpfObject& object,
-                                                    Paths paths, TargetTable& table, std::mutex& mutex,
-                                                    TargetObserver& observer) {
+                                                    Paths paths, TargetTable& table, TargetObserver& observer) {
   auto maps = TargetMaps::open(object, table.indices());
   if (!maps) {
     return std::unexpected(maps.error());
   }
-  std::unique_ptr<Discovery> discovery(
-      new Discovery(object, std::move(paths), table, mutex, observer, std::move(*maps)));
+  std::unique_ptr<Discovery> discovery(new Discovery(object, std::move(paths), table, observer, std::move(*maps)));
   if (auto done = discovery->reconfigure(config); !done) {
     return std::unexpected(done.error());
   }
@@ -133,7 +130,6 @@ Result<void> Discovery::look_at_own_cgroups() {
 
 void Discovery::report(std::uint64_t TargetTable::Shortfalls::* subject, const Error& error) {
   problems_.log(LogLevel::error, error.message, error.message + ": what was known before is kept");
-  const std::lock_guard lock(mutex_);
   ++(table_.shortfalls().*subject);
 }
 

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -34,12 +33,11 @@ struct Paths {
 };
 
 /// Keeps the table of targets and the kernel's look-up maps in line with the machine: by a full scan at the start and
-/// every half minute, and by single events in between. Used by one thread. Scrapes read the table under `mutex`, too.
+/// every half minute, and by single events in between. Used by one thread, the owner of the table.
 class Discovery {
  public:
   static Result<std::unique_ptr<Discovery>> start(const config::Config& config, const kernel::BpfObject& object,
-                                                  Paths paths, TargetTable& table, std::mutex& mutex,
-                                                  TargetObserver& observer);
+                                                  Paths paths, TargetTable& table, TargetObserver& observer);
 
   /// Descriptor that becomes readable when the kernel has reported events; −1 without a ring buffer.
   [[nodiscard]] int descriptor() const;
@@ -51,20 +49,23 @@ class Discovery {
   /// To be called after targets were evicted: their cgroups are not awaited any more.
   void targets_freed() { await_comebacks(); }
 
+  /// Sets what the programs do without for a target.
+  void set_shed(target_ref target, tacho_shed level) { maps_.set_shed(target, level); }
+
   /// Applies other rules; targets that stay keep their counters.
   Result<void> reconfigure(const config::Config& config);
 
-  /// Called after targets were added, without the mutex, to find sockets and threads that are older than the targets.
+  /// Called after targets were added, to find sockets and threads that are older than the targets.
   void on_added(std::function<void()> callback) { on_added_ = std::move(callback); }
-  /// Called after each full scan, without the mutex, to find what hooks have missed.
+  /// Called after each full scan, to find what hooks have missed.
   void on_looked(std::function<void()> callback) { on_looked_ = std::move(callback); }
 
   /// Configured targets that match nothing; on any thread.
   [[nodiscard]] std::vector<std::string> absent() const { return absent_.get(); }
 
  private:
-  Discovery(const kernel::BpfObject& object, Paths paths, TargetTable& table, std::mutex& mutex,
-            TargetObserver& observer, TargetMaps maps);
+  Discovery(const kernel::BpfObject& object, Paths paths, TargetTable& table, TargetObserver& observer,
+            TargetMaps maps);
   void handle(const target_event& event);
   void handle_cgroup(const target_event& event);
   void handle_listener(const target_event& event);
@@ -86,7 +87,6 @@ class Discovery {
   const kernel::BpfObject& object_;
   Paths paths_;
   TargetTable& table_;
-  std::mutex& mutex_;
   TargetObserver& observer_;
   TargetMaps maps_;
   std::optional<TargetRules> rules_;

@@ -27,18 +27,15 @@ constexpr auto kMovingIn = 10s;
 Earlier Discovery::earlier(Time now) {
   Earlier earlier;
   earlier.processes = known_;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const Target* target : table_.all()) {
-      if (target->wanted.discovered && !target->wanted.identity.path.empty()) {
-        earlier.cgroups.insert(target->wanted.identity.path);
-        if (is_template(target->wanted.identity)) {
-          templates_.insert(target->wanted.identity.path);
-        }
+  for (const Target* target : table_.all()) {
+    if (target->wanted.discovered && !target->wanted.identity.path.empty()) {
+      earlier.cgroups.insert(target->wanted.identity.path);
+      if (is_template(target->wanted.identity)) {
+        templates_.insert(target->wanted.identity.path);
       }
-      if (!target->wanted.mark.empty()) {
-        earlier.marks[target->wanted.identity.path] = target->wanted.mark;
-      }
+    }
+    if (!target->wanted.mark.empty()) {
+      earlier.marks[target->wanted.identity.path] = target->wanted.mark;
     }
   }
   std::erase_if(templates_, [this](const std::string& slice) { return !world_.cgroups.contains(slice); });
@@ -93,16 +90,11 @@ void Discovery::apply(std::vector<DesiredTarget> wanted, Time now) {
   bool first = true;
   std::vector<std::string> failures;
   do {
-    TargetTable::Changes changes;
-    {
-      const std::lock_guard lock(mutex_);
-      changes =
-          first ? table_.apply(std::move(wanted), now, observer_, kPiece) : table_.add_waiting(now, observer_, kPiece);
-      live_ = table_.live();
-    }
+    TargetTable::Changes changes =
+        first ? table_.apply(std::move(wanted), now, observer_, kPiece) : table_.add_waiting(now, observer_, kPiece);
+    live_ = table_.live();
     news_.note(changes.came, changes.went);
     first = false;
-    // Waiting for the kernel, and telling it, is nobody's business but this thread's: only it changes the table.
     if (auto done = observer_.targets_changed(); !done) {
       changes.failures.push_back(done.error().message);
     }
@@ -116,9 +108,9 @@ void Discovery::apply(std::vector<DesiredTarget> wanted, Time now) {
     grew |= changes.added > 0 || assigned.grew;
     again |= changes.postponed;
     failures.insert(failures.end(), changes.failures.begin(), changes.failures.end());
-    const std::lock_guard lock(mutex_);
     table_.shortfalls().refused += assigned.refused;
     table_.all_count();
+    observer_.targets_known();
   } while (table_.has_waiting());
   await_comebacks();
   const bool looked = looked_ && !processes_due_;

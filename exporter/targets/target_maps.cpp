@@ -85,6 +85,10 @@ void TargetMaps::set_target(target_ref target, const TargetSettings& wanted) {
       break;
   }
   settings.exclude_node = static_cast<__u32>(wanted.exclude_clients == config::Clients::node);
+  if (before.epoch != target.epoch && shed_.erase(target.index) > 0) {
+    store(settings.shed, __u32{TACHO_SHED_NOTHING});
+    publish_shed();
+  }
   store(settings.epoch, target.epoch);
   const bool same = before.http2 == settings.http2 && before.exclude_node == settings.exclude_node &&
                     before.ports_count == settings.ports_count &&
@@ -92,6 +96,28 @@ void TargetMaps::set_target(target_ref target, const TargetSettings& wanted) {
   if (before.epoch == target.epoch && !same) {
     publish();
   }
+}
+
+void TargetMaps::set_shed(target_ref target, tacho_shed level) {
+  auto& settings = settings_.at<target_settings>(target.index);
+  if (settings.epoch != target.epoch) {
+    return;
+  }
+  if (level == TACHO_SHED_NOTHING) {
+    shed_.erase(target.index);
+  } else {
+    shed_[target.index] = level;
+  }
+  store(settings.shed, static_cast<__u32>(level));
+  publish_shed();
+}
+
+void TargetMaps::publish_shed() {
+  tacho_shed highest = TACHO_SHED_NOTHING;
+  for (const auto& [index, level] : shed_) {
+    highest = std::max(highest, level);
+  }
+  store(rules_.at<target_rules>(0).shed, static_cast<__u32>(highest));
 }
 
 void TargetMaps::forget_process(std::uint32_t tgid) {

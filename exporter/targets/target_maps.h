@@ -32,6 +32,9 @@ class TargetMaps {
   /// To be called before an index is used, and when its settings change. Sockets follow with their next operation.
   void set_target(target_ref target, const TargetSettings& wanted);
 
+  /// Sets what the programs do without for a target, see bpf/lib/targets.h.
+  void set_shed(target_ref target, tacho_shed level);
+
   struct Assigned {
     std::size_t refused = 0;  ///< entries that were refused for the first time, for lack of room
     bool grew = false;        ///< a cgroup or process belongs to a target now that the kernel did not know
@@ -69,6 +72,7 @@ class TargetMaps {
   void mark_members();
   void renew_filter();
   void publish();
+  void publish_shed();
   /// The indices of targets that have members.
   [[nodiscard]] std::set<std::uint32_t> indices() const;
 
@@ -83,7 +87,8 @@ class TargetMaps {
   std::map<std::uint64_t, target_ref> cgroups_;
   std::map<std::uint32_t, target_ref> processes_;
   std::set<std::uint32_t> inhabited_;
-  std::set<std::uint64_t> refused_cgroups_;  // for which there was no room
+  std::map<std::uint32_t, tacho_shed> shed_;  // by index, of targets that do without something
+  std::set<std::uint64_t> refused_cgroups_;   // for which there was no room
   std::set<std::uint32_t> refused_processes_;
 };
 

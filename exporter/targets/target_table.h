@@ -42,8 +42,10 @@ class TargetObserver {
   /// Whether the target has answered a request in the last minutes. A target that has not gives way first.
   [[nodiscard]] virtual bool has_answered(const Target& target) const = 0;
   /// Called after a number of additions and removals, before the kernel gets the members of the new targets. It waits
-  /// for the kernel: not to be called with a lock that readers need.
+  /// for the kernel.
   virtual Result<void> targets_changed() = 0;
+  /// Called when the kernel has the members of all targets, which may be told to others from then on.
+  virtual void targets_known() = 0;
 };
 
 /// The targets and their dense indices. Index 0 is `other`, for everything beyond max_targets. An index is used again

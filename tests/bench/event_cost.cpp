@@ -3,8 +3,10 @@
 // with the wake-up before it, between two threads that pass a byte to and fro on one CPU. Everything is measured in
 // turns in one run, since the speed of a machine drifts; the floor is what empty programs on the same hooks cost.
 //
-// usage: event_cost CGROUP [rounds [batches]]     CGROUP: an empty directory of the v2 hierarchy to work in;
-//        batches: of 1 000 turns each; the least disturbed one counts
+// usage: event_cost CGROUP [rounds [batches [levels]]]     CGROUP: an empty directory of the v2 hierarchy to work in;
+//        batches: of 1 000 turns each; the least disturbed one counts; levels: also of what can be shed
+//        event_cost CGROUP profile EVENT          for tests/matrix/profile: prints where the programs' lines are, and
+//        makes the event without end; EVENT: one of "socket" and "switch", or "… anatomy"
 
 #include <arpa/inet.h>
 #include <bpf/floor.skel.h>
@@ -27,12 +29,15 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "app.h"
 #include "base/unique_fd.h"
 #include "kernel/bpf_object.h"
+#include "program_lines.h"
 
 namespace {
 
@@ -107,12 +112,17 @@ void join_cgroup(const std::string& directory) {
   }
 }
 
+void turn(const Pair& pair) {
+  move(pair.client.get(), pair.server.get());
+  move(pair.server.get(), pair.client.get());
+}
+
+double cost_on(const Pair& pair) {
+  return best_of(kOperationsPerTurn, [&pair] { turn(pair); });
+}
+
 double socket_cost() {
-  const Pair pair = connect_pair();
-  return best_of(kOperationsPerTurn, [&pair] {
-    move(pair.client.get(), pair.server.get());
-    move(pair.server.get(), pair.client.get());
-  });
+  return cost_on(connect_pair());
 }
 
 /// Two threads on one CPU; a round trip of a byte is two switches.
@@ -159,6 +169,23 @@ class PingPong {
   std::jthread other_;
 };
 
+/// Of a connection that is put aside: the first one that is used is chosen, and of the next one a read of more than a
+/// byte is looked at for HTTP/2 before.
+double aside_cost() {
+  const Pair chosen = connect_pair();
+  move(chosen.client.get(), chosen.server.get());
+  const Pair pair = connect_pair();
+  std::array<char, 64> text{};
+  for (const auto& [from, to] :
+       {std::pair(pair.client.get(), pair.server.get()), {pair.server.get(), pair.client.get()}}) {
+    if (::send(from, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
+        ::recv(to, text.data(), text.size(), MSG_WAITALL) != static_cast<ssize_t>(text.size())) {
+      die("send/recv");
+    }
+  }
+  return cost_on(pair);
+}
+
 double switch_cost() {
   cpu_set_t before;
   ::sched_getaffinity(0, sizeof(before), &before);
@@ -178,6 +205,7 @@ struct Enabled {
   bool poll = false;
   bool sched = false;
   bool anatomy = false;
+  unsigned shed = 0;  // enum tacho_shed
 };
 
 std::unique_ptr<tacho::App> start_tacho(const std::string& cgroup, const Enabled& probes) {
@@ -191,6 +219,7 @@ std::unique_ptr<tacho::App> start_tacho(const std::string& cgroup, const Enabled
   config.probes.poll.enabled = probes.poll;
   config.probes.sched.enabled = probes.sched;
   config.probes.anatomy.enabled = probes.anatomy;
+  config.limits.held_shed_level = probes.shed;
   auto app = tacho::App::start(cli, config, true);
   if (!app) {
     std::fprintf(stderr, "%s\n", app.error().message.c_str());
@@ -230,17 +259,37 @@ double median(const std::vector<double>& values) {
   return quartile(values, 2);
 }
 
+/// Makes an event of a watched cgroup without end, for tests/matrix/profile.
+[[noreturn]] void profile(const std::string& glob, std::string_view event) {
+  const bool anatomy = event.ends_with(" anatomy");
+  const bool socket = event.starts_with("socket");
+  const auto app = start_tacho(glob, {.socket = socket || anatomy, .sched = !socket || anatomy, .anatomy = anatomy});
+  // Before the events that warm up: printing takes seconds, and behind a pause more is looked at.
+  tacho::bench::print_program_lines();
+  PingPong::stay_on_one_cpu();
+  const Pair pair = connect_pair();
+  const PingPong threads;
+  for (int i = 0;; ++i) {
+    socket ? turn(pair) : threads.round_trip();
+    if (i == 20 * kTurns) {
+      std::printf("@@begin\n");
+      std::fflush(stdout);
+    }
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: event_cost CGROUP [rounds [batches]]\n");
+    std::fprintf(stderr, "usage: event_cost CGROUP [rounds [batches [levels]]]\n");
     return 2;
   }
   spdlog::set_level(spdlog::level::err);
   const std::string base = argv[1];
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 7;
   batches = argc > 3 ? std::atoi(argv[3]) : batches;
+  const bool levels = argc > 4 && std::string(argv[4]) == "levels";
   const std::string watched = base + "/watched";
   const std::string unwatched = base + "/unwatched";
   ::mkdir(watched.c_str(), 0755);
@@ -248,6 +297,9 @@ int main(int argc, char** argv) {
   const std::string glob = watched.substr(watched.find(base.substr(base.rfind('/'))));
   std::map<std::string, std::vector<double>> cost;
   join_cgroup(watched);
+  if (argc > 3 && std::string_view(argv[2]) == "profile") {
+    profile(glob, argv[3]);
+  }
   for (int round = 0; round < rounds; ++round) {
     const double bare = socket_cost();
     cost["socket: nothing attached"].push_back(bare);
@@ -258,6 +310,16 @@ int main(int argc, char** argv) {
     {
       const auto app = start_tacho(glob, {.socket = true, .sched = true, .anatomy = true});
       cost["socket: watched, anatomy"].push_back(socket_cost() - bare);
+    }
+    if (levels) {
+      const auto at = [&](unsigned level, double (*measure)()) {
+        const auto app = start_tacho(glob, {.socket = true, .sched = true, .anatomy = true, .shed = level});
+        return measure() - bare;
+      };
+      for (const unsigned level : {TACHO_SHED_INTERVALS, TACHO_SHED_ANATOMY, TACHO_SHED_STREAMS}) {
+        cost["socket: watched, anatomy, level " + std::to_string(level)].push_back(at(level, socket_cost));
+      }
+      cost["socket: watched, anatomy, level 5"].push_back(at(TACHO_SHED_SOCKETS, aside_cost));
     }
     const double bare_call = unrelated_cost();
     {
@@ -294,6 +356,10 @@ int main(int argc, char** argv) {
     {
       const auto app = start_tacho(glob, {.socket = true, .sched = true, .anatomy = true});
       cost["switch: watched, anatomy"].push_back(switch_cost() - bare_switch);
+    }
+    if (levels) {
+      const auto app = start_tacho(glob, {.socket = true, .sched = true, .anatomy = true, .shed = TACHO_SHED_ANATOMY});
+      cost["switch: watched, anatomy, level 3"].push_back(switch_cost() - bare_switch);
     }
   }
   join_cgroup(base.substr(0, base.rfind('/')));

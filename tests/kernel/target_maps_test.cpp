@@ -97,3 +97,35 @@ TEST_CASE("a member for which there is no room is refused once, however often it
   CHECK(state.maps.assign(cgroups, {}).refused == 3);
   CHECK(state.maps.assign(cgroups, {}).refused == 0);
 }
+
+TEST_CASE("what a target does without goes with it, and all programs are told the highest level") {
+  Maps state;
+  const MappedArray settings =
+      MappedArray::open(state.object->map("target_settings"), sizeof(target_settings), 4, MappedArray::Access::read)
+          .value();
+  const auto level = [&](std::uint32_t index) { return settings.at<target_settings>(index).shed; };
+  constexpr target_ref kOther{.index = 2, .epoch = 1};
+  constexpr target_ref kNext{.index = 1, .epoch = 2};
+  state.maps.set_target(kTarget, {});
+  state.maps.set_target(kOther, {});
+  const __u32 generation = state.shared().generation;
+  state.maps.set_shed(kTarget, TACHO_SHED_ANATOMY);
+  state.maps.set_shed(kOther, TACHO_SHED_INTERVALS);
+  CHECK(level(1) == TACHO_SHED_ANATOMY);
+  CHECK(level(2) == TACHO_SHED_INTERVALS);
+  CHECK(state.shared().shed == TACHO_SHED_ANATOMY);
+  // Settings that stay do not change it.
+  state.maps.set_target(kTarget, {});
+  CHECK(level(1) == TACHO_SHED_ANATOMY);
+  state.maps.set_target(kNext, {});
+  CHECK(level(1) == TACHO_SHED_NOTHING);
+  CHECK(state.shared().shed == TACHO_SHED_INTERVALS);
+  // Of a target that is gone.
+  state.maps.set_shed(kTarget, TACHO_SHED_POLLS);
+  CHECK(level(1) == TACHO_SHED_NOTHING);
+  state.maps.set_shed(kOther, TACHO_SHED_NOTHING);
+  CHECK(level(2) == TACHO_SHED_NOTHING);
+  CHECK(state.shared().shed == TACHO_SHED_NOTHING);
+  // Nobody has to look his target up again.
+  CHECK(state.shared().generation == generation);
+}

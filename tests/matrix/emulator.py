@@ -63,12 +63,17 @@ def command(kernel: Kernel, image: pathlib.Path, initramfs: pathlib.Path, words:
     ]  # fmt: skip
 
 
-def boot(kernel: Kernel, image: pathlib.Path, initramfs: pathlib.Path, words: str = "", timeout: float = 600, echo=None) -> Boot:
-    """Boots it, waits for it to switch itself off, and returns what it said; ends it after `timeout` seconds."""
+def boot(
+    kernel: Kernel, image: pathlib.Path, initramfs: pathlib.Path, words: str = "", timeout: float = 600, echo=None, options: list[str] = []
+) -> Boot:
+    """Boots it, waits for it to switch itself off, and returns what it said; ends it after `timeout` seconds.
+
+    `options` are more of the emulator's own.
+    """
     outcome = Boot()
     emulator = subprocess.Popen(
         # Not left behind by a matrix that is ended.
-        ["setpriv", "--pdeathsig", "TERM", "timeout", "--kill-after=5", str(timeout), *command(kernel, image, initramfs, words)],
+        ["setpriv", "--pdeathsig", "TERM", "timeout", "--kill-after=5", str(timeout), *command(kernel, image, initramfs, words), *options],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -75,7 +75,7 @@ def aligned(rows: list[list[str]]) -> str:
 
 def table(results: dict[Row, list[Cell]]) -> str:
     """Kernel × method × test, and what Debian's systemd was tried with. ²: at the second attempt."""
-    steps = ["plan", "kernel", "tcp", "tcp6", "unix", "redis"]
+    steps = ["plan", "kernel", "tcp", "tcp6", "unix", "redis", "parts"]
     lines = [["kernel", "method", "cgroups", "privilege", "in use: sockets / polls, state of sockets", *steps[1:]]]
     services = [["kernel", "method", *SERVICE_STEPS]]
     for row, cells in results.items():

@@ -47,7 +47,7 @@ class Row:
         """Names of the results that the row must bring."""
         if self.systemd:
             return list(SERVICE_STEPS)
-        return [*([] if self.types else ["no-types"]), "plan", *(["kernel"] if self.kernel_tests else []), "tcp", "tcp6", "unix", "redis"]
+        return [*([] if self.types else ["no-types"]), "plan", *(["kernel"] if self.kernel_tests else []), "tcp", "tcp6", "unix", "redis", "parts"]
 
     @property
     def state(self) -> str:
@@ -72,7 +72,7 @@ class Row:
         lines.append(f"plan_step {self.method}")
         for name, address in (("tcp", "127.0.0.1:0"), ("tcp6", "[::1]:0"), ("unix", "unix:/tmp/socket")):
             lines.append(f"exact_step {self.method} '{SELECTOR}' {name} '{address}'")
-        lines += ["redis_step redis", "end_tacho"]
+        lines += ["redis_step redis", "parts_step parts", "end_tacho"]
         if self.kernel_tests:
             lines.append(f"kernel_step {self.method} {self.selection}".rstrip())
         return "\n".join(lines) + "\n"

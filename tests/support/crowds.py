@@ -1,7 +1,7 @@
-"""Crowds on a machine, each as a program: `python3 crowds.py KIND COUNT [RATE] [DIRECTORY]`, until its standard input ends, but
-COUNT at the least. When it is over it says what it came to.
+"""Crowds on a machine, each as a program: `python3 crowds.py KIND COUNT [RATE] [DIRECTORY] [KEPT]`, until its standard input ends,
+but COUNT at the least. When it is over it says what it came to.
 
-cgroups    makes and removes cgroups in DIRECTORY, one at a time, RATE a second at most
+cgroups    makes cgroups in DIRECTORY, RATE a second at most, and removes each when KEPT more have been made; KEPT is 0 if not given
 forks      has children that end at once, RATE a second at most
 execs      runs programs, RATE a second at most
 threads    has threads that end at once, RATE a second at most
@@ -9,6 +9,7 @@ listeners  listens on COUNT ports of 127.0.0.1; by as many processes as its desc
            d0, d1 … of DIRECTORY
 """
 
+import collections
 import contextlib
 import os
 import select
@@ -36,12 +37,19 @@ def paced(count: str, rate: str, member) -> int:
     return number
 
 
-def cgroups(count: str, rate: str, directory: str) -> int:
-    def member(number: int) -> None:
-        os.mkdir(f"{directory}/m{number}")
-        os.rmdir(f"{directory}/m{number}")
+def cgroups(count: str, rate: str, directory: str, kept: str = "0") -> int:
+    there = collections.deque()
 
-    return paced(count, rate, member)
+    def member(number: int) -> None:
+        there.append(f"{directory}/m{number}")
+        os.mkdir(there[-1])
+        if len(there) > int(kept):
+            os.rmdir(there.popleft())
+
+    made = paced(count, rate, member)
+    for directory_of_one in there:
+        os.rmdir(directory_of_one)
+    return made
 
 
 def forks(count: str, rate: str) -> int:

@@ -55,6 +55,8 @@ export const CONDITIONS = {
   busy_polling: "Most polls do not wait: time spent in them is not idle time.",
   few_samples: "Too few sends for their rate and for the variance of intervals; nothing else is meant.",
   no_poll: "Requests are served without polling calls: idleness is unknown.",
+  shed: "tacho costs no more than its limit: intervals, polls and what requests wait for may stand still.",
+  shed_requests: "tacho costs no more than its limit: not all requests are counted one by one.",
   frozen: "The cgroup is frozen (docker pause): nothing runs, and requests that wait are not read.",
   lost_events: "A probe has lost events: counts may be too low.",
   one_way: "More than one in ten messages got no reply: messages in flight may need none.",

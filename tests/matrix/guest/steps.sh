@@ -156,3 +156,27 @@ redis_step() {
   kill "$server"
   wait "$server"
 }
+
+# parts_step NAME: does anatomy say of all that was counted who served it, and do the parts add up to the durations?
+parts_step() {
+  wget -q -O - http://127.0.0.1:9435/metrics >/tmp/page
+  if awk -v target="target=\"$target\"" '
+    index($0, target) == 0 { next }
+    /^tacho_requests_total[{]/ { requests = $NF }
+    /^tacho_request_serving_total[{]/ { served += $NF }
+    /^tacho_request_serving_total[{].*mode="unknown"/ { unknown = $NF }
+    /^tacho_request_duration_seconds_sum[{]/ { durations = $NF }
+    /^tacho_request_time_seconds_total[{]/ { parts += $NF }
+    /^tacho_request_time_seconds_total[{].*part="cpu"/ { cpu = $NF }
+    END {
+      off = parts > durations ? parts - durations : durations - parts
+      printf "%d requests, %d with a mode, %d of them unknown; %.9f s, parts %.9f s, CPU %.9f s\n", requests, served, unknown, durations, parts, cpu
+      exit !(requests > 0 && served == requests && unknown == 0 && cpu > 0 && off <= .001 * durations)
+    }' /tmp/page >/tmp/parts.log; then
+    sed 's/^/@@parts /' /tmp/parts.log
+    echo "@@result $1 0"
+  else
+    sed 's/^/@@log /' /tmp/parts.log
+    echo "@@result $1 1"
+  fi
+}

@@ -66,6 +66,8 @@ TEST_CASE("config/tacho.yaml loads as the defaults") {
   CHECK(read.metrics.drop.empty());
   CHECK(read.limits.max_targets == defaults.limits.max_targets);
   CHECK(read.limits.max_peers == defaults.limits.max_peers);
+  CHECK(read.limits.overhead == defaults.limits.overhead);
+  CHECK(read.limits.machine_overhead == defaults.limits.machine_overhead);
   CHECK(read.peers.empty());
   CHECK(read.run_statistics == defaults.run_statistics);
 }
@@ -85,7 +87,7 @@ TEST_CASE("every key is in config/tacho.yaml and in the schema, and is explained
           std::string::npos);
   });
   // Of Config and what it consists of: a new member needs its key. A probe has one, with two below it.
-  CHECK(keys == 45 + 3 * static_cast<int>(config::kProbes.size()));
+  CHECK(keys == 47 + 3 * static_cast<int>(config::kProbes.size()));
 }
 
 TEST_CASE("the examples in config/tacho.yaml are good") {

@@ -75,6 +75,22 @@ const std::vector<Case> kCases{
      {"1:23 limits.max_targets: '0' is out of range", "1:37 limits.max_peers: '0' is out of range"}},
     {"limits: {max_targets: 10001, max_peers: 1025}\n",
      {"1:23 limits.max_targets: '10001' is out of range", "1:41 limits.max_peers: '1025' is out of range"}},
+    {"limits: {overhead: 1}\n", {"1:20 limits.overhead: '1' has no percent sign"}},
+    {"limits: {overhead: 0.5}\n", {"1:20 limits.overhead: '0.5' has no percent sign"}},
+    {"limits: {overhead: true}\n",
+     {"1:20 limits.overhead: expected a percentage from 0.01% to 100%, not a truth value"}},
+    {"limits: {overhead: off}\n", {"1:20 limits.overhead: 'off' has no percent sign"}},
+    {"limits: {overhead: 0%, machine_overhead: 100.01%}\n",
+     {"1:20 limits.overhead: '0%' is out of range",
+      "1:42 limits.machine_overhead: '100.01%' is too large; a percentage has at most two decimals and the sign, as in "
+      "1% or 0.25%"}},
+    {"limits: {overhead: 1 %, machine_overhead: 1.%}\n",
+     {"1:20 limits.overhead: '1 %' is not a percentage; a percentage has at most two decimals and the sign, as in 1% "
+      "or "
+      "0.25%",
+      "1:43 limits.machine_overhead: '1.%' is not a percentage; a percentage has at most two decimals and the sign, as "
+      "in 1% or 0.25%"}},
+    {"limits: {overhead: [1%]}\n", {"1:20 limits.overhead: expected a percentage from 0.01% to 100%, not a list"}},
     {"limits: {max_targets: 010}\n", {"1:23 limits.max_targets: '010' has a leading zero"}},
     {"limits: {max_targets: 0x10}\n", {"1:23 limits.max_targets: '0x10' is not a plain decimal number"}},
     {"limits: {max_targets: -1}\n", {"1:23 limits.max_targets: '-1' is not a plain decimal number"}},

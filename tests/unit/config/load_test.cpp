@@ -42,7 +42,7 @@ probes:
   poll: {enabled: true, attach: raw_tracepoint}
 histograms: {format: native, buckets_per_octave: 4}
 metrics: {drop: ["tacho_socket_*", process_threads]}
-limits: {max_targets: 10000, max_peers: 1}
+limits: {max_targets: 10000, max_peers: 1, overhead: 0.25%, machine_overhead: "100%"}
 peers:
   - name: database
     networks: [10.0.3.0/24, "fd00:3::/64"]
@@ -95,6 +95,8 @@ run_statistics: true
   CHECK(read.metrics.drop[0].where.column == 18);
   CHECK(read.limits.max_targets == 10000);
   CHECK(read.limits.max_peers == 1);
+  CHECK(read.limits.overhead == config::Percent{25});
+  CHECK(read.limits.machine_overhead.share() == 1);
   CHECK(read.peers == std::vector{config::PeerName{.name = "database", .networks = {"10.0.3.0/24", "fd00:3::/64"}}});
   CHECK(read.run_statistics);
 }
@@ -115,6 +117,10 @@ TEST_CASE("nothing written means the defaults") {
   CHECK(read.metrics.drop.empty());
   CHECK(read.limits.max_targets == 256);
   CHECK(read.limits.max_peers == 32);
+  CHECK(read.limits.overhead == config::Percent{});
+  CHECK(read.limits.machine_overhead == config::Percent{});
+  CHECK_FALSE(read.limits.held_shed_level);
+  CHECK(read.limits.calm == 30s);
   CHECK_FALSE(read.run_statistics);
 }
 

@@ -32,6 +32,8 @@ const std::map<std::string, std::string> kAtOnce{
     {"histograms.format", "native"},
     {"histograms.buckets_per_octave", "4"},
     {"metrics.drop", "[tacho_poll_*]"},
+    {"limits.overhead", "1%"},
+    {"limits.machine_overhead", "2%"},
 };
 const std::map<std::string, std::string> kAtStart = [] {
   std::map<std::string, std::string> values{

@@ -7,7 +7,10 @@
 using namespace std::chrono_literals;
 using tacho::config::Duration;
 using tacho::config::format_duration;
+using tacho::config::format_percent;
 using tacho::config::parse_duration;
+using tacho::config::parse_percent;
+using tacho::config::Percent;
 
 TEST_CASE("durations are read in every unit and as sums") {
   CHECK(parse_duration("10s").value() == 10s);
@@ -44,4 +47,32 @@ TEST_CASE("a formatted duration is read back as the same") {
   CHECK(format_duration(90s) == "1m30s");
   CHECK(format_duration(0s) == "0s");
   CHECK(format_duration(1500ms) == "1s500ms");
+}
+
+TEST_CASE("a percentage is read to two decimals, and formatted is read back as the same") {
+  CHECK(parse_percent("1%").value() == Percent{100});
+  CHECK(parse_percent("0.5%").value() == Percent{50});
+  CHECK(parse_percent("0.05%").value() == Percent{5});
+  CHECK(parse_percent("12.34%").value() == Percent{1234});
+  CHECK(parse_percent("100%").value().share() == 1);
+  CHECK(parse_percent("007%").value() == Percent{700});
+  for (unsigned hundredths = 0; hundredths <= 10'000; ++hundredths) {
+    const std::string text = format_percent(Percent{hundredths});
+    CAPTURE(text);
+    REQUIRE(parse_percent(text).value() == Percent{hundredths});
+  }
+  CHECK(format_percent(Percent{50}) == "0.5%");
+  CHECK(format_percent(Percent{5}) == "0.05%");
+  CHECK(format_percent(Percent{300}) == "3%");
+}
+
+TEST_CASE("what is no percentage is refused and named") {
+  const std::string text =
+      GENERATE("", "1", "%", "1 %", " 1%", "1%%", "1%1", "-1%", "+1%", ".5%", "1.%", "1,5%", "1.234%", "1e1%", "0x1%",
+               "100.01%", "101%", "1000%", "99999999999999999999%", "1‰");
+  CAPTURE(text);
+  const auto parsed = parse_percent(text);
+  REQUIRE_FALSE(parsed);
+  CHECK(parsed.error().message.starts_with("'" + text + "' "));
+  CHECK(parsed.error().message.ends_with("as in 1% or 0.25%"));
 }

@@ -2,6 +2,9 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
 
 using namespace tacho::metrics;
 
@@ -119,6 +122,27 @@ TEST_CASE("durations of points are right within 4 %") {
     const double exact = quantile(target.sample.duration, 0.99);
     CHECK(target.history.last().p99 == Approx(exact).epsilon(0.04));
   }
+}
+
+TEST_CASE("who knows of an earlier tick gets what was known then, tick by tick") {
+  Target target;  // tick 100 is the first of a column
+  target.second(0);
+  std::vector<std::size_t> points;
+  std::vector<std::size_t> columns;
+  for (int i = 0; i < 12; ++i) {
+    target.second(10);
+    points.push_back(target.history.points(0).size());
+    columns.push_back(target.history.columns(0).size());
+  }
+  const std::uint64_t first = 102;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    CHECK(target.history.points(0, first + i).size() == points[i]);
+    CHECK(target.history.columns(0, first + i).size() == columns[i]);
+  }
+  CHECK(target.history.points(first + 3, first + 5).size() == 2);
+  CHECK(target.history.columns(0, 104).back()[11] == Approx(30).epsilon(0.06));
+  CHECK(target.history.points(0, first - 1).empty());
+  CHECK(target.history.columns(0, first - 1).empty());
 }
 
 TEST_CASE("idleness is a share of the threads' time") {

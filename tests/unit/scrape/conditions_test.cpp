@@ -27,8 +27,8 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 
 using Names = std::set<std::string>;
 
-Conditions judge(const Window& window, bool few_samples = false) {
-  return conditions(window.samples().front(), window.samples().back(), few_samples);
+Conditions judge(const Window& window, bool few_samples = false, std::optional<ShedLevel> shed = {}) {
+  return conditions(window.samples().front(), window.samples().back(), few_samples, shed);
 }
 
 /// Names of the conditions that hold.
@@ -232,6 +232,33 @@ TEST_CASE("a condition is told only where its probes see") {
   WindowSample deaf = sample(kSecond);
   deaf.socket.emplace();  // the probe is on, its hooks are not attached
   CHECK(seen(between(sample(0), deaf)) == Names{"lost_events"});
+}
+
+TEST_CASE("what is shed raises a condition, and is no evidence for others") {
+  const auto at = [](std::optional<ShedLevel> level) {
+    // No poll was completed, and all were non-blocking before.
+    const Window window = between(sample(0), sample(kSecond, TurnCounters{.requests = 1'000}, PollCounters{}));
+    Names names;
+    const Conditions found = judge(window, true, level);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (found.at(i)) {
+        names.insert(std::string(condition_table()[i].name) + (*found.at(i) ? "" : "=0"));
+      }
+    }
+    return names;
+  };
+  const Names rest{"multiplexed=0", "lost_events=0", "one_way=0", "multiplexed_calls=0"};
+  const auto with = [&rest](Names more) {
+    more.insert(rest.begin(), rest.end());
+    return more;
+  };
+  CHECK(at({}) == with({"few_samples", "busy_polling=0", "no_poll"}));
+  CHECK(at(TACHO_SHED_NOTHING) == with({"few_samples", "busy_polling=0", "no_poll", "shed=0", "shed_requests=0"}));
+  CHECK(at(TACHO_SHED_INTERVALS) == with({"busy_polling=0", "no_poll", "shed", "shed_requests=0"}));
+  CHECK(at(TACHO_SHED_POLLS) == with({"shed", "shed_requests=0"}));
+  CHECK(at(TACHO_SHED_ANATOMY) == with({"shed", "shed_requests=0"}));
+  CHECK(at(TACHO_SHED_STREAMS) == with({"shed", "shed_requests"}));
+  CHECK(at(TACHO_SHED_SOCKETS) == with({"shed", "shed_requests"}));
 }
 
 TEST_CASE("every condition has a name in the family, and the family's label is reserved") {

@@ -3,12 +3,16 @@
 #include "scrape/scraper.h"
 
 #include <array>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <functional>
+#include <future>
 #include <memory>
-#include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <tuple>
 #include <vector>
 
 #include "kernel/support/page.h"
@@ -34,47 +38,81 @@ constexpr std::array kBad{
     metrics::Family{"tacho_bad_total", metrics::Type::counter, "", "A counter.", "", {}},
     metrics::Family{"tacho_bad_rare_total", metrics::Type::counter, "", "A counter.", "", {}}.on_first_event()};
 
-/// A probe of one counter, which is the number of its target. Of a sample it knows what a test says.
+/// What a test says of the targets of a probe.
+struct Told {
+  std::atomic<bool> throws = false;
+  std::atomic<std::uint64_t> rare = 0;  // events of every target
+  tacho::probes::TargetSample known;
+  std::function<void()> before_read;  // of a page
+  std::function<void()> before_tick;  // of the sampler
+};
+
+/// Of one counter, which is the number of its target.
+class FakeAccumulators final : public tacho::probes::Accumulators {
+ public:
+  FakeAccumulators(std::shared_ptr<Told> told, std::uint32_t index) : told_(std::move(told)), index_(index) {}
+
+  void sample(const tacho::probes::Look&, tacho::probes::TargetSample& sample) override {
+    if (told_->known.socket) {
+      sample.socket = told_->known.socket;
+    }
+    if (told_->known.poll) {
+      sample.poll = told_->known.poll;
+    }
+  }
+  void tick(const tacho::probes::Look& look, tacho::probes::TargetSample& sample) override {
+    if (told_->before_tick) {
+      told_->before_tick();
+    }
+    this->sample(look, sample);
+  }
+  void read(const tacho::probes::Look&, const metrics::Gauges&, metrics::Row& row) override {
+    if (told_->before_read) {
+      told_->before_read();
+    }
+    if (told_->throws && index_ == 2) {
+      throw std::runtime_error("no way");
+    }
+    row.values.push_back(metrics::Value::count(index_));
+    row.values.push_back(metrics::Value::count(told_->rare));
+  }
+
+ private:
+  const std::shared_ptr<Told> told_;
+  const std::uint32_t index_;
+};
+
 class FakeProbe final : public tacho::probes::Probe {
  public:
   FakeProbe(std::string_view name, std::span<const metrics::Family> families)
       : Probe({.name = name, .families = families, .bounded_maps = {}}, nullptr) {}
 
-  bool throws = false;
+  const std::shared_ptr<Told> told = std::make_shared<Told>();
   bool refuses = false;
+  std::function<void()> before_flush;
   std::vector<std::uint32_t> targets;
-  std::uint64_t rare = 0;  // events of every target
-  tacho::probes::TargetSample known;
+  std::vector<std::weak_ptr<tacho::probes::Accumulators>> made;
 
-  Result<void> add_target(std::uint32_t index) override {
+  Result<std::shared_ptr<tacho::probes::Accumulators>> add_target(std::uint32_t index) override {
     if (refuses) {
       return tacho::fail("no memory");
     }
     targets.push_back(index);
-    return {};
+    auto accumulators = std::make_shared<FakeAccumulators>(told, index);
+    made.push_back(accumulators);
+    return accumulators;
   }
   void remove_target(std::uint32_t index) override { std::erase(targets, index); }
-  Result<void> flush() override { return {}; }
-  void sample(const tacho::probes::Look&, tacho::probes::TargetSample& sample) override {
-    if (known.socket) {
-      sample.socket = known.socket;
+  Result<void> flush() override {
+    if (before_flush) {
+      before_flush();
     }
-    if (known.poll) {
-      sample.poll = known.poll;
-    }
-  }
-  void read(const tacho::probes::Look& look, const metrics::Gauges&, metrics::Row& row) override {
-    if (throws && look.index == 2) {
-      throw std::runtime_error("no way");
-    }
-    row.values.push_back(metrics::Value::count(look.index));
-    row.values.push_back(metrics::Value::count(rare));
+    return {};
   }
 };
 
 /// A scraper with two such probes, two targets, and what a test says of the objects.
 struct Stage {
-  std::mutex mutex;
   targets::TargetTable table{4};
   tacho::kernel::ObjectHealth health{.name = "bad", .hooks = {}, .programs = {}, .lost = {}, .maps = {}};
   FakeProbe* good = nullptr;
@@ -100,9 +138,8 @@ struct Stage {
           }
           return now;
         }};
-    scraper =
-        std::make_unique<tacho::scrape::Scraper>(tacho::config::Config{}, std::move(probes),
-                                                 std::vector<std::string>{"broken"}, std::move(objects), table, mutex);
+    scraper = std::make_unique<tacho::scrape::Scraper>(tacho::config::Config{}, std::move(probes),
+                                                       std::vector<std::string>{"broken"}, std::move(objects), table);
   }
 
   targets::TargetTable::Changes want(std::initializer_list<const char*> names,
@@ -113,6 +150,7 @@ struct Stage {
     }
     auto changes = table.apply(std::move(wanted), now, *scraper);
     table.all_count();
+    scraper->targets_known();
     return changes;
   }
 
@@ -124,13 +162,13 @@ struct Stage {
 TEST_CASE("a probe that throws loses its own families, and the scrape says so") {
   Stage stage;
   CHECK(stage.want({"a", "b"}).failures.empty());
-  stage.bad->throws = true;
+  stage.bad->told->throws = true;
   const Page broken = stage.page();
   CHECK(broken.count("tacho_bad_total") == 0);
   CHECK(broken.value("tacho_good_total", {{"target", "b"}}) == 2);
   CHECK(broken.value("tacho_scrape_collector_success", {{"collector", "bad"}}) == 0);
   CHECK(broken.value("tacho_scrape_collector_success", {{"collector", "good"}}) == 1);
-  stage.bad->throws = false;
+  stage.bad->told->throws = false;
   const Page whole = stage.page();
   CHECK(whole.value("tacho_bad_total", {{"target", "a"}}) == 1);
   CHECK(whole.value("tacho_scrape_collector_success", {{"collector", "bad"}}) == 1);
@@ -191,10 +229,10 @@ TEST_CASE("a family of rare events appears with the first one and stays, whateve
   Stage stage;
   stage.want({"a", "b"});
   CHECK(stage.page().count("tacho_rare_total") == 0);
-  stage.good->rare = 3;
+  stage.good->told->rare = 3;
   CHECK(stage.page().value("tacho_rare_total", {{"target", "a"}}) == 3);
   CHECK(stage.page().count("tacho_bad_rare_total") == 0);
-  stage.good->rare = 0;  // as a gauge may
+  stage.good->told->rare = 0;  // as a gauge may
   CHECK(stage.page().count("tacho_rare_total") == 2);
   tacho::config::Config other;
   other.window = 60s;
@@ -208,9 +246,9 @@ TEST_CASE("a target that comes back goes on with the series that it had, a new o
   Stage stage;
   const auto now = std::chrono::steady_clock::now();
   stage.want({"a"}, now - 4min);
-  stage.good->rare = 1;
+  stage.good->told->rare = 1;
   CHECK(stage.page().count("tacho_rare_total", {{"target", "a"}}) == 1);
-  stage.good->rare = 0;
+  stage.good->told->rare = 0;
   stage.want({}, now - 3min);
   stage.scraper->read_by("first");
   stage.scraper->release_forgotten(now + 1s);
@@ -242,15 +280,15 @@ TEST_CASE("how objects do is exported as they tell it") {
 
 TEST_CASE("a sample of one probe says nothing of what another one would see") {
   Stage stage;
-  auto& turns = stage.good->known.socket.emplace().counters.turns.emplace();
+  auto& turns = stage.good->told->known.socket.emplace().counters.turns.emplace();
   stage.want({"a"});
   turns.requests = 10;
-  stage.good->known.socket->duration.slots[1] = 10;
+  stage.good->told->known.socket->duration.slots[1] = 10;
   stage.scraper->sample();
   const Labels no_poll{{"target", "a"}, {"condition", "no_poll"}};
   CHECK(stage.page().count("tacho_target_condition", no_poll) == 0);
   CHECK(stage.page().value("tacho_target_condition", {{"target", "a"}, {"condition", "multiplexed"}}) == 0);
-  stage.bad->known.poll.emplace();
+  stage.bad->told->known.poll.emplace();
   stage.scraper->sample();
   CHECK(stage.page().value("tacho_target_condition", no_poll) == 1);
   const auto table = stage.scraper->view(tacho::scrape::table_view, tacho::scrape::TableQuery{});
@@ -269,4 +307,157 @@ TEST_CASE("events that probes have lost are told of each target, those of discov
   stage.scraper->sample();
   CHECK(stage.page().value("tacho_target_condition", lost) == 1);
   CHECK(stage.scraper->view(tacho::scrape::table_view, tacho::scrape::TableQuery{}).lost == 1);
+}
+
+namespace {
+
+/// A step at which a thread stops until it is let go.
+class Gate {
+ public:
+  /// To be called at the step: stops the first time.
+  void stop() {
+    if (!reached_.exchange(true)) {
+      arrived_.set_value();
+      open_.get_future().wait();
+    }
+  }
+  void wait_until_reached() { arrived_.get_future().wait(); }
+  void open() { open_.set_value(); }
+
+ private:
+  std::atomic<bool> reached_ = false;
+  std::promise<void> arrived_;
+  std::promise<void> open_;
+};
+
+/// Whether it ends while others stand at a gate: only what waits for them takes so long.
+bool ends(const std::future<void>& work) {
+  return work.wait_for(20s) == std::future_status::ready;
+}
+
+}  // namespace
+
+TEST_CASE("nothing waits for a page that is being written") {
+  Stage stage;
+  stage.want({"a"});
+  Gate gate;
+  stage.good->told->before_read = [&gate] { gate.stop(); };
+  auto page = std::async(std::launch::async, [&stage] { return stage.page(); });
+  gate.wait_until_reached();
+  tacho::config::Config other;
+  other.window = 60s;
+  std::size_t seen = 0;
+  auto change = std::async(std::launch::async, [&] {
+    stage.want({"a", "b"});
+    stage.scraper->sample();
+    stage.scraper->release_forgotten(std::chrono::steady_clock::now());
+    stage.scraper->prepare();
+    stage.scraper->reconfigure(other);
+    stage.scraper->read_by("somebody");
+    seen = stage.scraper->view(tacho::scrape::summaries).size();
+  });
+  const bool ended = ends(change);
+  gate.open();
+  const Page written = page.get();
+  change.get();
+  REQUIRE(ended);
+  CHECK(seen == 2);
+  // A page is of one moment: that in which it was begun.
+  CHECK(written.count("tacho_good_total") == 1);
+  CHECK(written.count("tacho_target_info") == 1);
+  CHECK(stage.page().count("tacho_good_total") == 2);
+}
+
+TEST_CASE("a page waits neither for the sampler nor for changes of the targets") {
+  Stage stage;
+  stage.want({"a"});
+  const auto read = [&stage] {
+    stage.page();
+    std::ignore = stage.scraper->view(tacho::scrape::summaries);
+  };
+  Gate sampling;
+  stage.good->told->before_tick = [&sampling] { sampling.stop(); };
+  auto sampler = std::async(std::launch::async, [&stage] { stage.scraper->sample(); });
+  sampling.wait_until_reached();
+  auto beside_sampler = std::async(std::launch::async, read);
+  CHECK(ends(beside_sampler));
+  sampling.open();
+  sampler.get();
+  beside_sampler.get();
+
+  Gate changing;
+  stage.good->before_flush = [&changing] { changing.stop(); };
+  auto change = std::async(std::launch::async, [&stage] {
+    stage.want({"b"});
+    return stage.scraper->targets_changed();
+  });
+  changing.wait_until_reached();
+  auto beside_change = std::async(std::launch::async, read);
+  CHECK(ends(beside_change));
+  changing.open();
+  CHECK(change.get());
+  beside_change.get();
+}
+
+TEST_CASE("what a page reads of a target lives until the page is written, and no longer") {
+  Stage stage;
+  const auto long_ago = std::chrono::steady_clock::now() - targets::TargetTable::kLongestRest - 1s;
+  stage.want({"a"});
+  const std::weak_ptr<tacho::probes::Accumulators> read = stage.good->made.at(0);
+  Gate gate;
+  stage.good->told->before_read = [&gate] { gate.stop(); };
+  auto page = std::async(std::launch::async, [&stage] { return stage.page(); });
+  gate.wait_until_reached();
+  stage.want({}, long_ago);
+  CHECK(stage.scraper->release_forgotten(std::chrono::steady_clock::now()));
+  CHECK(stage.good->targets.empty());
+  stage.want({"b"});
+  CHECK(stage.good->targets == std::vector<std::uint32_t>{1});  // the same index
+  CHECK_FALSE(read.expired());
+  gate.open();
+  const Page written = page.get();
+  CHECK(written.value("tacho_good_total", {{"target", "a"}}) == 1);
+  CHECK(written.count("tacho_good_total", {{"target", "b"}}) == 0);
+  CHECK(read.expired());
+}
+
+TEST_CASE("pages and views while everything changes are each of one moment") {
+  constexpr int kRounds = 60;
+  Stage stage;
+  std::atomic<bool> over = false;
+  std::atomic<int> torn = 0;
+  std::atomic<int> pages = 0;
+  std::vector<std::thread> readers;
+  for (int reader = 0; reader < 3; ++reader) {
+    readers.emplace_back([&stage, &over, &torn, &pages, reader] {
+      while (!over) {
+        stage.scraper->read_by(std::to_string(reader));
+        const Page page = stage.page();
+        const std::size_t targets = page.count("tacho_good_total");
+        torn +=
+            static_cast<int>(page.count("tacho_target_info") != targets || page.count("tacho_bad_total") != targets);
+        const auto table = stage.scraper->view(tacho::scrape::table_view, tacho::scrape::TableQuery{});
+        torn += static_cast<int>(table.rows.size() != table.targets);
+        ++pages;
+      }
+    });
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  for (int round = 0; round < kRounds || pages < kRounds; ++round) {
+    // Each hour another: those before are evicted, and their places are used again.
+    const auto now = begin + round * 1h;
+    const std::string name = "c" + std::to_string(round);
+    stage.want({"a", name.c_str()}, now);
+    stage.scraper->sample();
+    stage.scraper->release_forgotten(now);
+    stage.scraper->prepare();
+    tacho::config::Config other;
+    other.window = round % 2 == 0 ? 10s : 20s;
+    stage.scraper->reconfigure(other);
+  }
+  over = true;
+  for (std::thread& reader : readers) {
+    reader.join();
+  }
+  CHECK(torn == 0);
 }

@@ -31,6 +31,7 @@ class Silent final : public tacho::targets::TargetObserver {
   void target_removed(const tacho::targets::Target&) override {}
   [[nodiscard]] bool has_answered(const tacho::targets::Target&) const override { return true; }
   tacho::Result<void> targets_changed() override { return {}; }
+  void targets_known() override {}
 };
 
 /// A table of one target with an identity and one label of its own.
@@ -46,6 +47,14 @@ tacho::targets::TargetTable one_target() {
   return table;
 }
 
+std::vector<MetricFamily> metrics_of(const tacho::targets::TargetTable& table) {
+  std::vector<const tacho::targets::DesiredTarget*> reported;
+  for (const tacho::targets::Target* target : table.targets()) {
+    reported.push_back(&target->wanted);
+  }
+  return target_metrics(reported, {.live = table.live(), .overflowed = table.overflowed(), .shortfalls = {}});
+}
+
 std::vector<MetricFamily> all_families() {
   std::vector<MetricFamily> all;
   const auto append = [&all](std::vector<MetricFamily> some) {
@@ -54,7 +63,7 @@ std::vector<MetricFamily> all_families() {
   const std::array<std::string, 1> failed{"poll"};
   const std::array<CollectorResult, 1> collectors{{{.collector = "socket", .seconds = 0.5, .success = false}}};
   append(program_metrics({.successful = false, .success_time = 12}));
-  append(target_metrics(one_target()));
+  append(metrics_of(one_target()));
   append(object_metrics({}, failed, true));
   append(collector_metrics(collectors));
   append(web_metrics({.open = 1, .accepted = 2, .lost = {{"busy", 3}}}));
@@ -143,7 +152,7 @@ TEST_CASE("help and type of what is emitted are those documented") {
 }
 
 TEST_CASE("a target's information has its labels and its identity, each name once") {
-  const auto all = target_metrics(one_target());
+  const auto all = metrics_of(one_target());
   const auto& info = family(all, "tacho_target_info");
   REQUIRE(info.metric.size() == 1);
   CHECK(label(info.metric[0], "target") == "web");
@@ -170,7 +179,7 @@ TEST_CASE("a target that is told apart by its cgroup has that label once") {
   wanted.identity = tacho::targets::identify("/jobs/a");
   table.apply({wanted}, {}, observer);
   table.all_count();
-  const auto all = target_metrics(table);
+  const auto all = metrics_of(table);
   const auto& labels = family(all, "tacho_target_info").metric[0].label;
   CHECK(std::ranges::count(labels, "cgroup", &prometheus::ClientMetric::Label::name) == 1);
 }

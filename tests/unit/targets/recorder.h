@@ -27,6 +27,7 @@ class Recorder final : public TargetObserver {
   void target_removed(const Target& target) override { events.push_back("-" + target.wanted.name); }
   [[nodiscard]] bool has_answered(const Target& target) const override { return busy.contains(target.wanted.name); }
   Result<void> targets_changed() override { return {}; }
+  void targets_known() override {}
 };
 
 inline Time at(int second) {
