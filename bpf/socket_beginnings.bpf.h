@@ -179,13 +179,42 @@ static __always_inline u32 head_of_call(u32 bytes)
 	return is_tls_record(head) || head == (head & 0xff) * EACH_BYTE ? 0 : head;
 }
 
+/* Lengths in front of messages (DNS by TCP, Kafka), which many servers read by themselves. */
+#define SHORT_LENGTH_BYTES 2
+#define LONG_LENGTH_BYTES 4
+
+static __always_inline u32 short_length_of_call(void)
+{
+	const void *buffer = first_buffer(NULL);
+	u16 length = 0;
+
+	return buffer && !bpf_probe_read_user(&length, sizeof(length), buffer) ? length : 0;
+}
+
 /* A turn or a call that is examined begins with the running call. */
 static __always_inline void note_head(struct socket_state *st, u32 bytes)
 {
-	u32 head = bytes <= SHARING_REQUEST_MOST ? head_of_call(bytes) : 0;
+	u32 head = bytes == SHORT_LENGTH_BYTES	   ? short_length_of_call()
+		   : bytes <= SHARING_REQUEST_MOST ? head_of_call(bytes)
+						   : 0;
 
 	st->head = may_be_hexadecimal(head) ? 0 : head;
 	st->head_length = bytes;
+}
+
+/*
+ * More is read in an examined turn, behind `read` bytes. Are these a message with its length in front? That
+ * stood in a read of its own, or all of it in one.
+ */
+static __always_inline bool is_whole_message(u32 head, u32 head_length, u32 read)
+{
+	u32 by_short = SHORT_LENGTH_BYTES + bpf_ntohs(head), by_long = LONG_LENGTH_BYTES + bpf_ntohl(head);
+
+	if (head_length == SHORT_LENGTH_BYTES)
+		return read == by_short;
+	if (head_length == LONG_LENGTH_BYTES)
+		return read == by_long;
+	return read == head_length && (read == by_short || read == by_long);
 }
 
 /* The methods of HTTP, by their first four bytes: each has a reply (RFC 9110, 9.1). */

@@ -3,20 +3,20 @@
  * Clients of message brokers, and of WebSocket. A subscriber acknowledges each delivery at once, and gets no
  * reply to that: the next delivery would look like the reply, however late it is sent. Timing does not
  * distinguish such a client from one that asks and waits. Its protocol does, in the clear: MQTT
- * (OASIS, 3.1, 3.4, 3.7) and AMQP (0-9-1, 2.3).
+ * (OASIS, 3.1, 3.4, 3.7), AMQP (0-9-1, 2.3) and NATS, whose packets are followed
+ * (socket_broker_packets.bpf.h). A turn without one that gets an answer is no request.
  *
  * A server may read byte by byte, so the first bytes of a turn are gathered: those of a connection's first
- * turn, and those of all turns if the first one is a broker's client. A message of such a client is in flight
- * only once it has been answered.
+ * turn, and those of all turns if WebSocket is spoken. A message of such a client is in flight only once it
+ * has been answered.
  */
 #pragma once
 
+#include "socket_broker_packets.bpf.h"
 #include "socket_buffers.bpf.h"
 #include "socket_handshake.bpf.h"
 #include "socket_state.bpf.h"
 
-/* In place of the number of turns: the client speaks to a broker. */
-#define BROKER_TURNS 0xfe
 #define OPENING_BYTES 8
 
 /* CONNECT, of a length of one byte or two, then the name of the protocol: "MQTT", before 3.1.1 "MQIsdp". */
@@ -25,18 +25,13 @@
 #define MQTT_OLD_NAME 0x49514d0600ULL
 #define MQTT_NAME_MASK 0xffffffffffULL
 #define MQTT_LONG 0x80
-/* PUBACK and PUBCOMP, each of two bytes and a packet's number. */
-#define MQTT_PUBACK 0x0240
-#define MQTT_PUBCOMP 0x0270
-#define MQTT_ACK_BYTES 4
 /* "AMQP", 0, 0, 9, 1. */
 #define AMQP_GREETING 0x0109000050514d41ULL
-/* A frame with a method of 13 bytes, on any channel: basic.ack and its like. One without any: a heartbeat. */
-#define AMQP_METHOD 1
-#define AMQP_ACK_LENGTH 0x0d000000
-#define AMQP_ACK_BYTES 21
-#define AMQP_HEARTBEAT 8
-#define AMQP_HEARTBEAT_BYTES 8
+/* "CONNECT ": of NATS if what comes next is so, too. A proxy is asked to connect like that. */
+#define NATS_GREETING 0x205443454e4e4f43ULL
+/* What a client gets for a message that wants no answer, if it asked for that at the beginning: "+OK" */
+#define NATS_OK 0x4b4f2b
+#define NATS_OK_MASK 0xffffff
 
 static __always_inline bool names_mqtt(u64 name)
 {
@@ -44,11 +39,15 @@ static __always_inline bool names_mqtt(u64 name)
 	return name == MQTT_NAME || name == MQTT_OLD_NAME;
 }
 
-static __always_inline bool greets_broker(u64 opening)
+/* The first turn, and the first four bytes of the second. @return in place of the number of turns; 0: none */
+static __always_inline u8 greeted_broker(u64 opening, u32 next)
 {
-	if ((u8)opening == MQTT_CONNECT)
-		return names_mqtt(opening & MQTT_LONG << 8 ? opening >> 24 : opening >> 16);
-	return opening == AMQP_GREETING;
+	if ((u8)opening == MQTT_CONNECT &&
+	    names_mqtt(opening & MQTT_LONG << 8 ? opening >> 24 : opening >> 16))
+		return MQTT_TURNS;
+	if (opening == AMQP_GREETING)
+		return AMQP_TURNS;
+	return opening == NATS_GREETING && is_nats_verb(next) ? NATS_TURNS : 0;
 }
 
 /*
@@ -64,6 +63,9 @@ static __always_inline bool greets_broker(u64 opening)
 #define WEBSOCKET_PONG 10
 #define WEBSOCKET_MASKED 0x80
 #define WEBSOCKET_HEADER 6
+/* A pong of Engine.IO (Socket.IO) is a text of one character. */
+#define WEBSOCKET_TEXT 1
+#define ENGINE_IO_PONG '3'
 
 /* Does what follows a GET begin with such a frame? `bytes` of it are known. */
 static __always_inline bool is_websocket(u64 opening, u32 bytes)
@@ -80,29 +82,16 @@ static __always_inline bool keeps_alive(u64 opening, u32 bytes)
 {
 	u8 first = opening, second = opening >> 8;
 
+	if (first == (WEBSOCKET_LAST | WEBSOCKET_TEXT) && second == (WEBSOCKET_MASKED | 1) &&
+	    bytes == WEBSOCKET_HEADER + 1)
+		return (u8)(opening >> 8 * WEBSOCKET_HEADER ^ opening >> 16) == ENGINE_IO_PONG;
 	return (first == (WEBSOCKET_LAST | WEBSOCKET_PING) || first == (WEBSOCKET_LAST | WEBSOCKET_PONG)) &&
 	       second & WEBSOCKET_MASKED && bytes == WEBSOCKET_HEADER + (second & ~WEBSOCKET_MASKED);
 }
 
-/* The turn is answered, as it seems: does it bring nothing but acknowledgements? */
-static __always_inline bool only_acknowledges(const struct socket_state *st)
-{
-	u64 opening = st->opening;
-	u32 bytes = st->turn_bytes;
-
-	if (keeps_alive(opening, bytes))
-		return true;
-	if ((u16)opening == MQTT_PUBACK || (u16)opening == MQTT_PUBCOMP)
-		return bytes % MQTT_ACK_BYTES == 0;
-	if ((u8)opening == AMQP_HEARTBEAT)
-		return bytes == AMQP_HEARTBEAT_BYTES;
-	return (u8)opening == AMQP_METHOD && (u32)(opening >> 24) == AMQP_ACK_LENGTH &&
-	       bytes % AMQP_ACK_BYTES == 0;
-}
-
 static __always_inline bool speaks_to_broker(const struct socket_state *st)
 {
-	return st->turns == BROKER_TURNS;
+	return (u8)(st->turns - MQTT_TURNS) <= WEBSOCKET_TURNS - MQTT_TURNS;
 }
 
 /*
@@ -127,11 +116,34 @@ __noinline u64 part_of_opening(u32 have, u32 bytes)
 	return part << 8 * have;
 }
 
+/* The turn is answered, as it seems, by so many bytes: does it bring nothing that wants an answer? */
+static __always_inline bool only_acknowledges(const struct socket_state *st, u32 bytes)
+{
+	const union packet_watch watch = {.all = st->opening};
+
+	if (st->turns == WEBSOCKET_TURNS)
+		return keeps_alive(st->opening, st->turn_bytes);
+	if (watch.kind & PACKETS_ASK)
+		return false;
+	return st->turns != NATS_TURNS || (part_of_opening(0, bytes) & NATS_OK_MASK) != NATS_OK;
+}
+
 /* Something is read in the open turn. */
 static __always_inline void gather_opening(struct socket_state *st, u32 bytes)
 {
-	if (st->turn_bytes >= OPENING_BYTES || st->tls != TLS_NONE ||
-	    (st->turns != 1 && !speaks_to_broker(st)))
+	if (st->turns != 1) {
+		if (!speaks_to_broker(st))
+			return;
+		if (st->turns != WEBSOCKET_TURNS) {
+			if (!st->turn_bytes)
+				st->opening = packets_of_turn(st->opening);
+			st->opening = follow_packets(st->opening, st->turns, bytes);
+			if (several_packets_ask(st->opening))
+				st->overlap = true;
+			return;
+		}
+	}
+	if (st->turn_bytes >= OPENING_BYTES || st->tls != TLS_NONE)
 		return;
 	if (!st->turn_bytes)
 		st->opening = 0;
@@ -144,10 +156,22 @@ static __always_inline void gather_opening(struct socket_state *st, u32 bytes)
  */
 static __always_inline void note_greeting(struct socket_state *st, u32 bytes)
 {
+	u64 next;
+	u8 turns;
+
 	if (!st->turns || st->turns >= TLS_TURNS || st->tls != TLS_NONE)
 		return;
-	if (st->turns == 1 && greets_broker(st->opening))
-		st->turns = BROKER_TURNS;
-	else if ((u32)st->opening == HTTP_GET && is_websocket(part_of_opening(0, bytes), bytes))
-		st->turns = BROKER_TURNS;
+	if ((u32)st->opening == HTTP_GET) {
+		if (is_websocket(part_of_opening(0, bytes), bytes))
+			st->turns = WEBSOCKET_TURNS;
+		return;
+	}
+	if (st->turns != 1)
+		return;
+	next = st->opening == NATS_GREETING ? part_of_opening(0, bytes) : 0;
+	turns = greeted_broker(st->opening, next);
+	if (!turns)
+		return;
+	st->turns = turns;
+	st->opening = 0;
 }

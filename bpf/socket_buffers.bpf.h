@@ -85,6 +85,21 @@ struct sample {
 		u32 commands; /* all of its lines, so far; 0: it has others */
 		u32 found;
 	} beginnings;
+	struct packets { /* see socket_broker_packets.bpf.h */
+		/* All 0: between two packets. */
+		union packet_watch {
+			struct {
+				u32 left; /* bytes of the packet that are still to come; in its
+					     header: the number so far */
+				u16 word; /* AMQP: class and method; NATS: fields of the line */
+				u8 at;	  /* bytes of the header that were read; 0: it is complete */
+				u8 kind;  /* of the packet, and flags */
+			};
+			u64 all;
+		} watch;
+		u32 protocol;
+		u32 rest; /* bytes of the read behind the last one that was followed */
+	} packets;
 };
 
 struct {

@@ -141,6 +141,7 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 		ring = make_ring(st, source, 0, now);
 		if (!ring)
 			return;
+		note_datagram_reader(ring);
 		slot = take_slot(st, ring, 0, source, bytes, now);
 		if (slot && !is_written(st, ring, ring->newest)) {
 			slot = NULL;

@@ -8,11 +8,11 @@
 
 /*
  * A peer has sent something without having been called. Of a socket that is older than we are, one that has a
- * port from the kernel and hears from a fixed one has called.
+ * port from the kernel and hears from a fixed one has called, unless it is known for a server.
  */
 static __always_inline bool has_called_before(struct sock *sk, const struct socket_state *st, u64 source)
 {
-	return st->older && FIELD(sk, __sk_common.skc_num) >= FIRST_EPHEMERAL_PORT &&
+	return st->older && !st->has_served && FIELD(sk, __sk_common.skc_num) >= FIRST_EPHEMERAL_PORT &&
 	       port_of_address(source) < FIRST_EPHEMERAL_PORT;
 }
 

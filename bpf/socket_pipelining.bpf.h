@@ -16,6 +16,7 @@
 #pragma once
 
 #include "socket_beginnings.bpf.h"
+#include "socket_brokers.bpf.h"
 #include "socket_handshake.bpf.h"
 #include "socket_http2.bpf.h"
 #include "socket_records.bpf.h"
@@ -85,7 +86,8 @@ static __always_inline void sample_turn(struct socket_state *st, struct socket_s
 		watch_records(st, WATCH_REQUESTS | watch.flags, 0);
 		return;
 	}
-	if (!first_buffer(NULL))
+	/* Several packets of a broker's client may have no answer at all. */
+	if (speaks_to_broker(st) || !first_buffer(NULL))
 		return;
 	add(&shard->sampled_turns, 1);
 	if (st->crowded)
@@ -109,7 +111,8 @@ static __always_inline void sample_turn(struct socket_state *st, struct socket_s
 static __always_inline void compare_read(struct socket_state *st, struct socket_shard *shard, u32 bytes,
 					 bool alone)
 {
-	if (!st->head || !begins_alike(st->head, st->head_length, bytes, alone))
+	if (!st->head || !(is_whole_message(st->head, st->head_length, st->turn_bytes) ||
+			   begins_alike(st->head, st->head_length, bytes, alone)))
 		return;
 	st->head = 0;
 	add(&shard->repeated_turns, 1);

@@ -7,6 +7,7 @@
 #include "socket_arrival.bpf.h"
 #include "socket_brokers.bpf.h"
 #include "socket_connections.bpf.h"
+#include "socket_fastcgi.bpf.h"
 #include "socket_first_byte.bpf.h"
 #include "socket_handshake.bpf.h"
 #include "socket_http2.bpf.h"
@@ -184,7 +185,7 @@ static __always_inline void server_received(struct socket_state *st, struct sock
 		if (is_held(st))
 			observe_held_turn(st, shard, st->first_reply);
 		finish_reply(st, shard, false);
-		if (is_replica(st, bytes))
+		if (is_replica(st, bytes) || is_end_of_request(arrival, bytes))
 			return;
 		open_turn(st, shard, sk, tp, arrival, now, bytes);
 	} else {
@@ -269,7 +270,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	release_reader(st);
 	if (st->late_read)
 		observe_late_turn(st, shard, turn, now);
-	if (answers_nothing(st, last_send, now) || (speaks_to_broker(st) && only_acknowledges(st))) {
+	if (answers_nothing(st, last_send, now) || (speaks_to_broker(st) && only_acknowledges(st, bytes))) {
 		count_one_way(st, shard);
 		note_push(st, elapsed(last_send, now));
 		return;

@@ -8,10 +8,11 @@ import pytest
 from support.clients import Counted
 from support.clients.mariadb_prepared import PreparedStatements
 from support.clients.mqtt import MqttClient
+from support.clients.nats import NatsClient
 from support.clients.postgres import PostgresClient
 from support.clients.resp import RespClient
 from support.clients.tls import TlsConnection
-from support.servers import Caddy, GnutlsServer, MariaDB, Mosquitto, Postgres, Redis, TlsWork
+from support.servers import Caddy, GnutlsServer, MariaDB, Mosquitto, NatsServer, Postgres, Redis, TlsWork
 from support.durations import check_durations, durations
 from support.slow import slow_but
 from support.tacho import Tacho, target
@@ -129,3 +130,45 @@ def test_what_a_broker_delivers_answers_no_acknowledgement(cgroups, agree):
     # Two in one read are one, where the next message is published before the broker has read what acknowledges the last one.
     assert messages // 2 <= change.of("tacho_oneway_messages_total") < messages
     assert change.of("tacho_request_duration_seconds_sum") < PAUSE
+
+
+def test_what_mqtt_carries_to_and_fro_is_no_request(cgroups, agree):
+    """One asks and another one answers, by messages that nobody acknowledges: neither is a request to the broker."""
+    with observed(cgroups, Mosquitto) as (server, change):
+        with MqttClient(server.port, "service") as service, MqttClient(server.port, "client") as client:
+            service.subscribe("question", 0)
+            client.subscribe("answer", 0)
+            for number in range(51):
+                client.tell("question", b"%d" % number)
+                service.tell("answer", service.hear())
+                assert client.hear() == b"%d" % number
+                time.sleep(0.01)
+    agree("mosquitto, question and answer", Counted("socket", 4, 1), change)
+    assert change.of("tacho_request_duration_seconds_sum") < 0.05
+
+
+def test_what_a_service_of_nats_answers_is_no_request(cgroups, agree):
+    """What a client asks of it through the server is one. The server answers that by what the service says."""
+    with observed(cgroups, NatsServer) as (server, change):
+        with NatsClient(server.port) as service, NatsClient(server.port) as client:
+            service.subscribe("service")
+            client.subscribe("_INBOX.client")
+            for number in range(101):
+                if number % 50 == 49:
+                    time.sleep(PAUSE)
+                client.publish("service", b"%d" % number, reply_to="_INBOX.client")
+                reply_to, message = service.take()
+                service.publish(reply_to, message)
+                assert client.take() == ("", b"%d" % number)
+    # Two connect, both subscribe.
+    agree("nats-server", Counted("socket", 4 + 101, 1), change)
+    assert change.of("tacho_request_duration_seconds_sum") < PAUSE
+
+
+def test_a_sign_of_life_is_no_request(cgroups, agree):
+    """nats-server asks for one at its leisure; its next question does not answer that."""
+    with observed(cgroups, NatsServer) as (server, change):
+        with NatsClient(server.port) as client:
+            client.live_for(3)
+    agree("nats-server, idle", Counted("socket", 1, 1), change)
+    assert change.of("tacho_request_duration_seconds_sum") < NatsServer.PING_INTERVAL

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernel/support/child.h"
+#include "kernel/support/datagrams.h"
 #include "kernel/support/running.h"
 #include "kernel/support/server.h"
 #include "kernel/support/wire.h"
@@ -113,6 +114,34 @@ TEST_CASE("a request that is open when tacho starts ends as a reply without a re
   ask(client, kRequests, 10, 10);
   (void)server.hear();
   CHECK(tacho.page().value("tacho_requests_total") == kRequests);
+  server.tell();
+  server.finish();
+}
+
+TEST_CASE("a datagram server that is older than tacho serves clients with ports that they chose, too") {
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  Child server(cgroup.directory(), [](Line& parent) {
+    const UniqueFd socket = bound_socket(0);
+    parent.tell(port_of(socket));
+    for (int i = 0; i < kRequests; ++i) {
+      send_to(socket, ntohs(spin_for(socket).sin_port));
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const auto port = static_cast<std::uint16_t>(server.hear());
+  auto config = watching(cgroup.path());
+  config.probes.poll.enabled = false;
+  Running tacho(config);
+  // The first one has a port that the kernel chose, as most have.
+  for (std::uint16_t i = 0; i < kRequests; ++i) {
+    const UniqueFd client = bound_socket(i == 0 ? 0 : static_cast<std::uint16_t>(22000 + i));
+    send_to(client, port);
+    (void)spin_for(client);
+  }
+  (void)server.hear();
+  CHECK(tacho.page().value("tacho_requests_total") == kRequests);
+  CHECK(tacho.page().value("tacho_requests_in_flight") == 0);
   server.tell();
   server.finish();
 }

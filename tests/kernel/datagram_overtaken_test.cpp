@@ -89,6 +89,48 @@ TEST_CASE("who is read before its arrival is told is served, though the socket h
   server.finish();
 }
 
+TEST_CASE("whom a server asks for the first request that it reads is no client, whenever its arrival is told") {
+  constexpr int kSockets = 500;
+  constexpr int kRequests = 3;
+  const Watched where;
+  const UniqueFd upstream = bound_socket(0);
+  const std::uint16_t upstream_port = port_of(upstream);
+  Child resolver(where.directory(), [&](Line& parent) {
+    for (int i = 0; i < kSockets; ++i) {
+      const UniqueFd socket = bound_socket(0);
+      parent.tell(port_of(socket));
+      for (int request = 0; request < kRequests; ++request) {
+        sockaddr_in client{};
+        spin_for(socket, client);
+        send_to(socket, upstream_port);
+        (void)spin_for(socket);
+        send_to(socket, ntohs(client.sin_port));
+      }
+      (void)parent.hear();
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  for (int i = 0; i < kSockets; ++i) {
+    const UniqueFd client = bound_socket(0);
+    const auto port = static_cast<std::uint16_t>(resolver.hear());
+    for (int request = 0; request < kRequests; ++request) {
+      send_to(client, port);
+      (void)spin_for(upstream);
+      send_to(upstream, port);
+      (void)spin_for(client);
+    }
+    resolver.tell();
+  }
+  (void)resolver.hear();
+  CHECK(where.value("tacho_requests_total") == kSockets * kRequests);
+  const std::string name = "127.0.0.1:" + std::to_string(upstream_port);
+  CHECK(where.value("tacho_dependency_calls_total", {{"peer", name}}) == kSockets * kRequests);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  resolver.tell();
+  resolver.finish();
+}
+
 TEST_CASE("whom a server asks for a request that was read before its arrival was told is no client") {
   constexpr int kRequests = 1200;
   // Whether the place where the kernel wrote the client's address is still that when the server asks.

@@ -126,9 +126,15 @@ std::string number(char value) {
   return std::string(3, '\0') + value;
 }
 
+/// The same in two bytes, as DNS has it.
+std::string short_number(char value) {
+  return std::string(1, '\0') + value;
+}
+
 /// Requests that are read one by one and answered later, and single ones that look a little like that.
 std::vector<Habit> read_by_themselves() {
   const std::string body(13, 'b');
+  const std::string question = "\1\0\0\1\0\0\0\0\0\0\3www\0\0\1\0\1"s;  // of DNS, behind its number
   const std::string head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 40\r\n\r\n";
   const std::string chunk = "3e8\r\n" + std::string(1000, 'x') + "\r\n";
   const auto numbered = [](char id) { return number(id) + std::string(20, 'q'); };
@@ -139,6 +145,17 @@ std::vector<Habit> read_by_themselves() {
   const std::vector<Turn> once(now_and_then.begin(), now_and_then.begin() + 23);
   return {
       {"a length and a body each", {{number(13), body, number(13), body}}, true},
+      {"lengths of two bytes, and bodies that do not begin alike",
+       {{short_number(21), "\x1f\xa3" + question, short_number(28), "\x7c\x18" + question + "another"}},
+       true},
+      {"messages of their length, each in one read",
+       {{short_number(21) + "\x1f\xa3" + question, short_number(28) + "\x7c\x18" + question + "another"}},
+       true},
+      {"lengths of four bytes, and bodies that do not begin alike",
+       {{number(21), "\x1f\xa3" + question, number(28), "\x7c\x18" + question + "another"}},
+       true},
+      {"a length of two bytes, and a body in pieces", {{short_number(38), question, question}}, false},
+      {"a length of two bytes, and a body", {{short_number(19), question}}, false},
       {"a length, and a body that begins like it", {{number(13), number(13) + "123456789"}}, false},
       {"fields of one request", {{number(40), "x", number(5), number(6), std::string(27, 'y')}}, false},
       {"numbered ones", {{numbered(1), numbered(2), numbered(3)}}, true, true},

@@ -94,6 +94,40 @@ TEST_CASE("a request that comes in parts, with pauses, is one request") {
   server.finish();
 }
 
+TEST_CASE("the end of a FastCGI request that is read behind its reply is none") {
+  using namespace std::string_literals;
+  // As nginx sends a GET with fastcgi_keep_conn, and php-fpm reads it: header by header.
+  const std::string parameters(472, 'p');
+  const std::string request =
+      "\1\1\0\1\0\10\0\0"s + "\0\1\1\0\0\0\0\0"s + "\1\4\0\1\1\321\7\0"s + parameters + "\1\4\0\1\0\0\0\0"s;
+  const std::string end = "\1\5\0\1\0\0\0\0"s;
+  const Watched where;
+  Child server = server_that(where.directory(), [&](const UniqueFd& connection, Line&) {
+    for (int i = 0; i < kRequests; ++i) {
+      for (const std::size_t part :
+           {std::size_t{8}, std::size_t{8}, std::size_t{8}, parameters.size(), std::size_t{8}}) {
+        receive_once(connection, part);
+      }
+      send_once(connection, 10);
+      receive_once(connection, end.size());
+    }
+  });
+  const UniqueFd client = connect_to(server);
+  for (int i = 0; i < kRequests; ++i) {
+    send_bytes(client, request + end);
+    receive_once(client, 10);
+  }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == kRequests);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  CHECK(shared().wait_for([&] { return where.value("tacho_target_condition", {{"condition", "no_poll"}}) == 1; }));
+  CHECK(where.value("tacho_target_condition", {{"condition", "multiplexed"}}) == 0);
+  close_connection(server);
+  CHECK(where.value("tacho_oneway_messages_total") == 0);
+  CHECK(where.value("tacho_requests_unanswered_total") == 0);
+  finish(server);
+}
+
 TEST_CASE("a request is in flight from its first read, and unanswered when the connection ends before a reply") {
   for (const bool client_closes : {true, false}) {
     CAPTURE(client_closes);

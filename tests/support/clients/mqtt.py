@@ -13,14 +13,23 @@ class MqttClient:
         self._send(0x10, b"\0\4MQTT\4\2\0\0" + _text(name))
         self._expect(0x20)
 
-    def subscribe(self, topic: str) -> None:
-        self._send(0x82, b"\0\1" + _text(topic) + b"\1")
+    def subscribe(self, topic: str, quality: int = 1) -> None:
+        self._send(0x82, b"\0\1" + _text(topic) + bytes([quality]))
         self._expect(0x90)
 
     def publish(self, topic: str, message: bytes) -> None:
         """Returns when the broker has acknowledged it."""
         self._send(0x32, _text(topic) + b"\0\1" + message)
         self._expect(0x40)
+
+    def tell(self, topic: str, message: bytes) -> None:
+        """Publishes what nobody acknowledges."""
+        self._send(0x30, _text(topic) + message)
+
+    def hear(self) -> bytes:
+        """What is delivered next so."""
+        body = self._expect(0x30)
+        return body[2 + int.from_bytes(body[:2]) :]
 
     def take(self) -> bytes:
         """What is delivered next, which is acknowledged."""

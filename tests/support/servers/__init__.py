@@ -12,6 +12,7 @@ from support.servers.haproxy import HAProxy
 from support.servers.mariadb import MariaDB
 from support.servers.memcached import Memcached
 from support.servers.mosquitto import Mosquitto
+from support.servers.nats import NatsServer
 from support.servers.nginx import Nginx
 from support.servers.ntp import Chrony
 from support.servers.postgres import Postgres
@@ -22,6 +23,6 @@ from support.servers.work import Burn, Go, Java, Node, NodeTls
 
 __all__ = [
     "Apache", "AsyncioEcho", "Burn", "Caddy", "Chrony", "Dnsmasq", "ExactServer", "GnutlsServer", "Go", "Gunicorn", "HAProxy", "Java",
-    "Knot", "MariaDB", "Memcached", "Mosquitto", "Nginx", "Node", "NodeTls", "Postgres", "Redis", "Rsyslog", "Script",
+    "Knot", "MariaDB", "Memcached", "Mosquitto", "NatsServer", "Nginx", "Node", "NodeTls", "Postgres", "Redis", "Rsyslog", "Script",
     "TlsWork", "UringServer", "Waitress",
 ]  # fmt: skip

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * The packets that a client sends to a message broker: which of them get an answer? Their headers are
+ * followed through a connection, whatever pieces it is read in, in the first 512 bytes of each read. What is
+ * not seen there wants no answer, as it seems; the next turn begins with a packet then.
+ */
+#pragma once
+
+#include "socket_buffers.bpf.h"
+
+/* In place of the number of turns: what the client speaks. */
+enum { MQTT_TURNS = 0xfb, AMQP_TURNS, NATS_TURNS, WEBSOCKET_TURNS };
+
+#define PACKET_KIND 0xf
+/* Of the connection: a message that is published is acknowledged. */
+#define PACKETS_CONFIRMED 0x20
+/* Of the turn: a packet wants an answer, or several do. */
+#define PACKETS_ASK 0x40
+#define SEVERAL_ASK 0x80
+/* In place of `at`. */
+#define PACKETS_LOST 0xff
+
+static __always_inline void packet_asks(union packet_watch *watch)
+{
+	watch->kind |= watch->kind & PACKETS_ASK ? SEVERAL_ASK : PACKETS_ASK;
+}
+
+/* CONNECT, PUBREL, SUBSCRIBE, UNSUBSCRIBE, PINGREQ and AUTH; PUBLISH by its quality of service. */
+#define MQTT_ASKS (1 << 1 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 12 | 1 << 15)
+#define MQTT_PUBLISH 3
+#define MQTT_QUALITY 6
+#define MQTT_LENGTH_MOST 4
+
+static __always_inline void follow_mqtt(union packet_watch *watch, u8 byte)
+{
+	u32 type = byte >> 4, shift;
+
+	if (!watch->at) {
+		if (MQTT_ASKS >> type & 1 || (type == MQTT_PUBLISH && byte & MQTT_QUALITY))
+			packet_asks(watch);
+		watch->at = 1;
+		return;
+	}
+	shift = 7 * (watch->at - 1) & 31;
+	watch->left |= (u32)(byte & 0x7f) << shift;
+	watch->at = byte & 0x80 && watch->at < MQTT_LENGTH_MOST ? watch->at + 1 : 0;
+}
+
+/* A frame: type, channel (2), length (4), then class (2) and method (2), or else; one byte at its end. */
+#define AMQP_METHOD 1
+#define AMQP_HEADER 7
+#define AMQP_METHOD_HEADER 11
+#define AMQP(class, method) ((class) << 8 | (method))
+
+static __always_inline bool amqp_asks(union packet_watch *watch)
+{
+	switch (watch->word) {
+	case AMQP(60, 40): /* publish */
+		return watch->kind & PACKETS_CONFIRMED;
+	case AMQP(60, 80):  /* ack */
+	case AMQP(60, 90):  /* reject */
+	case AMQP(60, 120): /* nack */
+	case AMQP(10, 31):  /* tune-ok */
+	case AMQP(10, 51):  /* close-ok of the connection, */
+	case AMQP(20, 41):  /* of a channel */
+	case AMQP(20, 21):  /* flow-ok */
+		return false;
+	case AMQP(85, 10): /* confirm.select */
+		watch->kind |= PACKETS_CONFIRMED;
+	}
+	return true;
+}
+
+static __always_inline void follow_amqp(union packet_watch *watch, u8 byte)
+{
+	u8 at = watch->at++;
+
+	if (!at) {
+		watch->kind = (watch->kind & ~PACKET_KIND) | (byte & PACKET_KIND);
+	} else if (at >= AMQP_HEADER) {
+		if (at & 1 || at >= AMQP_METHOD_HEADER)
+			return;
+		watch->word = watch->word << 8 | byte;
+		if (at != AMQP_METHOD_HEADER - 1)
+			return;
+		if (amqp_asks(watch))
+			packet_asks(watch);
+		watch->left -= AMQP_METHOD_HEADER - AMQP_HEADER - 1;
+		watch->at = 0;
+	} else if (at > 2) {
+		watch->left = watch->left << 8 | byte;
+		if (at != AMQP_HEADER - 1)
+			return;
+		watch->word = 0;
+		if ((watch->kind & PACKET_KIND) == AMQP_METHOD &&
+		    watch->left >= AMQP_METHOD_HEADER - AMQP_HEADER)
+			return;
+		watch->left++;
+		watch->at = 0;
+	}
+}
+
+/* Lines; a message follows PUB and HPUB, whose last field is its length. Verbs as they are read. */
+#define NATS_VERB_BYTES 4
+#define NATS_PUB 0x50554220U
+#define NATS_HPUB 0x48505542U
+#define NATS_PING 0x50494e47U
+enum { NATS_OTHER, NATS_MESSAGE, NATS_MESSAGE_WITH_HEADER };
+/* Fields of their lines if no reply is asked for, by another message; that has its subject in one more. */
+#define NATS_PUB_FIELDS 2
+#define NATS_HPUB_FIELDS 3
+/* A flag: fields may stand apart by several spaces. */
+#define NATS_SPACE 0x10
+
+/* The first bytes of a line, in the order of memory. */
+static __always_inline bool is_nats_verb(u32 word)
+{
+	switch (word) {
+	case 0x20425550: /* "PUB " */
+	case 0x42555048: /* HPUB */
+	case 0x20425553: /* "SUB " */
+	case 0x55534e55: /* UNSUB */
+	case 0x474e4950: /* PING */
+	case 0x474e4f50: /* PONG */
+		return true;
+	}
+	return false;
+}
+
+static __always_inline void end_nats_line(union packet_watch *watch)
+{
+	u8 verb = watch->kind & PACKET_KIND;
+
+	if (verb && watch->word > (verb == NATS_MESSAGE ? NATS_PUB_FIELDS : NATS_HPUB_FIELDS))
+		packet_asks(watch);
+	watch->left = verb ? watch->left + 2 : 0;
+	watch->kind &= ~(PACKET_KIND | NATS_SPACE);
+	watch->word = 0;
+	watch->at = 0;
+}
+
+static __always_inline void follow_nats(union packet_watch *watch, u8 byte)
+{
+	u8 digit = byte - '0';
+
+	if (byte == '\n') {
+		end_nats_line(watch);
+	} else if (watch->at < NATS_VERB_BYTES) {
+		watch->left = watch->left << 8 | byte;
+		if (++watch->at < NATS_VERB_BYTES)
+			return;
+		if (watch->left == NATS_PING)
+			packet_asks(watch);
+		else if (watch->left == NATS_PUB)
+			watch->kind |= NATS_MESSAGE;
+		else if (watch->left == NATS_HPUB)
+			watch->kind |= NATS_MESSAGE_WITH_HEADER;
+		if ((u8)watch->left == ' ')
+			watch->kind |= NATS_SPACE;
+		watch->word = 0;
+		watch->left = 0;
+	} else if (byte == ' ') {
+		watch->kind |= NATS_SPACE;
+	} else if (byte != '\r') {
+		if (watch->kind & NATS_SPACE) {
+			watch->kind &= ~NATS_SPACE;
+			watch->word++;
+			watch->left = 0;
+		}
+		watch->left = digit < 10 ? watch->left * 10 + digit : 0;
+	}
+}
+
+static long follow_packet(u32 index, struct sample_scan *scan)
+{
+	struct packets *packets = &scan->sample->packets;
+	union packet_watch *watch = &packets->watch;
+	u64 at = index;
+	u8 byte;
+
+	barrier_var(at);
+	if (at >= SAMPLE_BYTES || at >= scan->sample->length)
+		return 1;
+	packets->rest--;
+	if (!watch->at && watch->left) {
+		watch->left--;
+		return watch->left >= packets->rest;
+	}
+	byte = scan->sample->bytes[at];
+	if (packets->protocol == MQTT_TURNS)
+		follow_mqtt(watch, byte);
+	else if (packets->protocol == AMQP_TURNS)
+		follow_amqp(watch, byte);
+	else
+		follow_nats(watch, byte);
+	return 0;
+}
+
+DEFINE_LOOP(follow_packet_bytes, follow_packet, struct sample_scan, find_sample)
+
+/*
+ * What has been read is followed, by the state `all` of a union packet_watch. Where it cannot be read, it may
+ * want an answer. A global function: the verifier works through its loop once a program.
+ */
+__noinline u64 follow_packets(u64 all, u32 protocol, u64 bytes)
+{
+	union packet_watch watch = {.all = all};
+	u64 length = bytes;
+	const void *buffer = first_buffer(&length);
+	struct sample *sample;
+
+	if (watch.at == PACKETS_LOST)
+		return all;
+	sample = take_sample(buffer, length);
+	if (!sample) {
+		watch.kind |= PACKETS_ASK;
+		watch.at = PACKETS_LOST;
+		return watch.all;
+	}
+	sample->packets.watch = watch;
+	sample->packets.protocol = protocol;
+	sample->packets.rest = bytes;
+	follow_packet_bytes(0, SAMPLE_BYTES);
+	watch = sample->packets.watch;
+	if (watch.at || watch.left < sample->packets.rest) {
+		if (sample->packets.rest)
+			watch.at = PACKETS_LOST;
+	} else {
+		watch.left -= sample->packets.rest;
+	}
+	return watch.all;
+}
+
+/* A turn begins: none of its packets is known. */
+static __always_inline u64 packets_of_turn(u64 all)
+{
+	union packet_watch watch = {.all = all};
+
+	watch.kind &= ~(PACKETS_ASK | SEVERAL_ASK);
+	if (watch.at == PACKETS_LOST) {
+		watch.kind &= PACKETS_CONFIRMED;
+		watch.at = watch.word = watch.left = 0;
+	}
+	return watch.all;
+}
+
+static __always_inline bool several_packets_ask(u64 all)
+{
+	const union packet_watch watch = {.all = all};
+
+	return watch.kind & SEVERAL_ASK;
+}
