@@ -49,8 +49,7 @@ static __always_inline struct thread_waits *current_waits(void)
 		return NULL;
 	/* It runs, whatever is known of it: there are kernels that do not tell of every switch. */
 	if (thread->state == TACHO_THREAD_RUNNABLE)
-		settle_delay(thread, TACHO_PART_RUNQUEUE - TACHO_FIRST_WAIT,
-			     delays_of(current_task()));
+		settle_delay(thread, TACHO_PART_RUNQUEUE - TACHO_FIRST_WAIT, delays_of(current_task()));
 	return &thread->waits;
 }
 
