@@ -3,10 +3,13 @@
 // with the wake-up before it, between two threads that pass a byte to and fro on one CPU. Everything is measured in
 // turns in one run, since the speed of a machine drifts; the floor is what empty programs on the same hooks cost.
 //
-// usage: event_cost CGROUP [rounds [batches [levels]]]     CGROUP: an empty directory of the v2 hierarchy to work in;
-//        batches: of 1 000 turns each; the least disturbed one counts; levels: also of what can be shed
-//        event_cost CGROUP profile EVENT          for tests/matrix/profile: prints where the programs' lines are, and
-//        makes the event without end; EVENT: one of "socket" and "switch", or "… anatomy"
+// usage: event_cost CGROUP [rounds [batches [levels [pause]]]]
+//        event_cost CGROUP profile EVENT
+//
+// CGROUP: an empty directory of the v2 hierarchy to work in. batches: of 1 000 turns each; the least disturbed one counts.
+// levels: also of what can be shed. pause: seconds before each measurement, in which the kernel may end what it puts off
+// (maps that are freed). profile: prints where the programs' lines are, and makes the event without end, for
+// tests/matrix/profile; EVENT: one of "socket", "switch", "socket anatomy" and "switch anatomy".
 
 #include <arpa/inet.h>
 #include <bpf/floor.skel.h>
@@ -45,6 +48,7 @@ using tacho::UniqueFd;
 
 constexpr int kTurns = 1'000;
 int batches = 80;
+std::chrono::seconds pause_before{0};
 constexpr int kOperationsPerTurn = 4;
 
 struct Pair {
@@ -97,6 +101,7 @@ double time_per(int count, const std::function<void()>& work) {
 
 /// The least disturbed of many short batches: others on the machine only ever add time.
 double best_of(int count, const std::function<void()>& work) {
+  std::this_thread::sleep_for(pause_before);
   double best = time_per(count, work);
   for (int i = 1; i < batches; ++i) {
     best = std::min(best, time_per(count, work));
@@ -282,13 +287,14 @@ double median(const std::vector<double>& values) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: event_cost CGROUP [rounds [batches [levels]]]\n");
+    std::fprintf(stderr, "usage: event_cost CGROUP [rounds [batches [levels [pause]]]]\n");
     return 2;
   }
   spdlog::set_level(spdlog::level::err);
   const std::string base = argv[1];
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 7;
   batches = argc > 3 ? std::atoi(argv[3]) : batches;
+  pause_before = std::chrono::seconds(argc > 5 ? std::atoi(argv[5]) : 0);
   const bool levels = argc > 4 && std::string(argv[4]) == "levels";
   const std::string watched = base + "/watched";
   const std::string unwatched = base + "/unwatched";
