@@ -6,9 +6,9 @@
 // usage: event_cost CGROUP [rounds [batches [levels [pause]]]]
 //        event_cost CGROUP profile EVENT
 //
-// CGROUP: an empty directory of the v2 hierarchy to work in. batches: of 1 000 turns each; the least disturbed one counts.
-// levels: also of what can be shed. pause: seconds before each measurement, in which the kernel may end what it puts off
-// (maps that are freed). profile: prints where the programs' lines are, and makes the event without end, for
+// CGROUP: an empty directory of the v2 hierarchy to work in. batches: of 1 000 turns each; the least disturbed one
+// counts. levels: also of what can be shed. pause: seconds before each measurement, in which the kernel may end what it
+// puts off (maps that are freed). profile: prints where the programs' lines are, and makes the event without end, for
 // tests/matrix/profile; EVENT: one of "socket", "switch", "socket anatomy" and "switch anatomy".
 
 #include <arpa/inet.h>
