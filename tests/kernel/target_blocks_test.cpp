@@ -23,7 +23,9 @@ struct Outer {
   Outer() {
     const auto model = tacho::kernel::create_mappable_array("template", sizeof(std::uint64_t), kShards);
     REQUIRE(model);
-    LIBBPF_OPTS(bpf_map_create_opts, options, .inner_map_fd = static_cast<__u32>(model->get()));
+    bpf_map_create_opts options{};
+    options.sz = sizeof(options);
+    options.inner_map_fd = static_cast<__u32>(model->get());
     map = UniqueFd(bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "outer", sizeof(std::uint32_t), sizeof(std::uint32_t),
                                   kIndex + 1, &options));
     REQUIRE(map);
