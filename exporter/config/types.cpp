@@ -79,21 +79,26 @@ std::string join(const std::vector<std::string>& words) {
 
 }  // namespace detail
 
-Type<Duration> duration(Duration low, Duration high) {
-  Type<Duration> type;
-  type.summary = "a duration from " + format_duration(low) + " to " + format_duration(high);
-  type.schema = {{"type", "string"},
-                 {"pattern", "^(?=.)([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?([0-9]+us)?([0-9]+ns)?$"}};
-  type.read = [low, high, summary = type.summary](const Node& node, Duration& out, const Context& context) {
-    if (node.kind == Node::Kind::scalar && node.plain && plain_kind(node.text) == PlainKind::integer) {
-      context.error(node.where, quote(node.text) + " has no unit", "write " + node.text + "s for seconds");
+namespace {
+
+/// A number with a unit, between two bounds. `bare`: whether a plain scalar is the number alone; the errors then say
+/// what it lacks and what to write.
+template <typename T>
+Type<T> with_unit(const std::string& what, T low, T high, std::string (*format)(T),
+                  Result<T> (*parse)(std::string_view), bool (*bare)(PlainKind), const std::string& lacks,
+                  const std::string& unit, const std::string& remedy) {
+  Type<T> type;
+  type.summary = what + " from " + format(low) + " to " + format(high);
+  type.read = [=, summary = type.summary](const Node& node, T& out, const Context& context) {
+    if (node.kind == Node::Kind::scalar && node.plain && bare(plain_kind(node.text))) {
+      context.error(node.where, quote(node.text) + lacks, "write " + node.text + unit + remedy);
       return;
     }
     const std::string* const text = detail::read_text(node, summary, context);
     if (text == nullptr) {
       return;
     }
-    const auto value = parse_duration(*text);
+    const auto value = parse(*text);
     if (!value) {
       context.error(node.where, value.error().message, "expected " + summary);
     } else if (*value < low || *value > high) {
@@ -102,34 +107,27 @@ Type<Duration> duration(Duration low, Duration high) {
       out = *value;
     }
   };
-  type.show = [](const Duration& value) { return Json(format_duration(value)); };
+  type.show = [format](const T& value) { return Json(format(value)); };
+  return type;
+}
+
+}  // namespace
+
+Type<Duration> duration(Duration low, Duration high) {
+  auto type = with_unit<Duration>(
+      "a duration", low, high, format_duration, parse_duration,
+      [](PlainKind kind) { return kind == PlainKind::integer; }, " has no unit", "s", " for seconds");
+  type.schema = {{"type", "string"},
+                 {"pattern", "^(?=.)([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?([0-9]+us)?([0-9]+ns)?$"}};
   return type;
 }
 
 Type<Percent> percent(Percent low, Percent high) {
-  Type<Percent> type;
-  type.summary = "a percentage from " + format_percent(low) + " to " + format_percent(high);
+  auto type = with_unit<Percent>(
+      "a percentage", low, high, format_percent, parse_percent,
+      [](PlainKind kind) { return kind == PlainKind::integer || kind == PlainKind::real; }, " has no percent sign", "%",
+      "");
   type.schema = {{"type", "string"}, {"pattern", "^[0-9]{1,3}([.][0-9]{1,2})?%$"}};
-  type.read = [low, high, summary = type.summary](const Node& node, Percent& out, const Context& context) {
-    if (node.kind == Node::Kind::scalar && node.plain &&
-        (plain_kind(node.text) == PlainKind::integer || plain_kind(node.text) == PlainKind::real)) {
-      context.error(node.where, quote(node.text) + " has no percent sign", "write " + node.text + '%');
-      return;
-    }
-    const std::string* const text = detail::read_text(node, summary, context);
-    if (text == nullptr) {
-      return;
-    }
-    const auto value = parse_percent(*text);
-    if (!value) {
-      context.error(node.where, value.error().message, "expected " + summary);
-    } else if (*value < low || *value > high) {
-      context.error(node.where, quote(*text) + " is out of range", "expected " + summary);
-    } else {
-      out = *value;
-    }
-  };
-  type.show = [](const Percent& value) { return Json(format_percent(value)); };
   return type;
 }
 
