@@ -88,6 +88,13 @@ void order(const Child& child, std::uint64_t what) {
   (void)child.hear();
 }
 
+/// A request that an obedient server reads and answers.
+void exchange_with(const Child& server, const UniqueFd& client) {
+  send_once(client, kRequestBytes);
+  order(server, 3);
+  receive_once(client, kReplyBytes);
+}
+
 }  // namespace
 
 TEST_CASE("intervals that are shed stand still, and operations and requests are exact at each level") {
@@ -438,11 +445,7 @@ TEST_CASE("where the chosen connections do nothing, others are chosen") {
   const std::array<Place, 2> places{Place(Place::Kind::tcp), Place(Place::Kind::tcp)};
   std::array<Child, 2> servers{obedient(cgroup.directory(), places[0]), obedient(cgroup.directory(), places[1])};
   const std::array<UniqueFd, 2> clients{connect_to(servers[0], places[0]), connect_to(servers[1], places[1])};
-  const auto exchange = [&](std::size_t which) {
-    send_once(clients.at(which), kRequestBytes);
-    order(servers.at(which), 3);
-    receive_once(clients.at(which), kReplyBytes);
-  };
+  const auto exchange = [&](std::size_t which) { exchange_with(servers.at(which), clients.at(which)); };
   exchange(0);
   exchange(1);
   tacho.set(TACHO_SHED_SOCKETS);
@@ -482,11 +485,7 @@ TEST_CASE(
   const std::array<Place, 2> places{Place(kind), Place(kind)};
   std::array<Child, 2> servers{obedient(cgroup.directory(), places[0]), obedient(cgroup.directory(), places[1])};
   const std::array<UniqueFd, 2> clients{connect_to(servers[0], places[0]), connect_to(servers[1], places[1])};
-  const auto exchange = [&](std::size_t which) {
-    send_once(clients.at(which), kRequestBytes);
-    order(servers.at(which), 3);
-    receive_once(clients.at(which), kReplyBytes);
-  };
+  const auto exchange = [&](std::size_t which) { exchange_with(servers.at(which), clients.at(which)); };
   exchange(0);
   exchange(1);
   send_once(clients[1], kRequestBytes);
