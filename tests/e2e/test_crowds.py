@@ -28,13 +28,34 @@ SCRAPES_OF_EACH = 10 if SKIPPED else 100
 MOST_PORTS = 16_384  # that the socket probe knows: max_entries of listening_ports
 
 
-class Reader:
+class Beside:
+    """Does something again and again, beside what the block of `with` does: `_step`, `PAUSE` seconds after the one before."""
+
+    def __init__(self):
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self):
+        while not self._stop.wait(self.PAUSE):
+            self._step()
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+
+
+class Reader(Beside):
     """Scrapes four times a second on connections of its own; `times` is how long each took, in seconds."""
+
+    PAUSE = 0.25
 
     def __init__(self, tacho):
         self._tacho = tacho
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
+        super().__init__()
         self.times, self.failed = [], []
 
     @property
@@ -57,30 +78,22 @@ class Reader:
         wanted = self.made + count
         wait_until(lambda: self.made >= wanted or self.failed, 10 * count, f"{count} scrapes")
 
-    def _run(self):
-        while not self._stop.wait(0.25):
-            try:
-                self.times.append(self._tacho.timed_text()[1])
-            except OSError as error:
-                self.failed.append(error)
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._stop.set()
-        self._thread.join()
+    def _step(self):
+        try:
+            self.times.append(self._tacho.timed_text()[1])
+        except OSError as error:
+            self.failed.append(error)
 
 
-class Waiting:
+class Waiting(Beside):
     """Looks thousands of times a second at what a thread of tacho does while it has something to do."""
+
+    PAUSE = 0.0002
 
     def __init__(self, tacho, thread: str):
         tasks = pathlib.Path(f"/proc/{tacho.pid}/task").iterdir()
         (self._task,) = (task for task in tasks if (task / "comm").read_text().strip() == thread)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
+        super().__init__()
         self._seen = collections.Counter()
 
     @property
@@ -90,21 +103,12 @@ class Waiting:
         assert self._seen["runs"] >= 100
         return self._seen["lock"] / (self._seen["lock"] + self._seen["runs"])
 
-    def _run(self):
-        while not self._stop.wait(0.0002):
-            if (self._task / "stat").read_text().rpartition(")")[2].split()[0] == "R":
-                self._seen["runs"] += 1
-            else:
-                function = (self._task / "wchan").read_text()
-                self._seen["lock" if "futex" in function else function] += 1
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._stop.set()
-        self._thread.join()
+    def _step(self):
+        if (self._task / "stat").read_text().rpartition(")")[2].split()[0] == "R":
+            self._seen["runs"] += 1
+        else:
+            function = (self._task / "wchan").read_text()
+            self._seen["lock" if "futex" in function else function] += 1
 
 
 def crowd(*arguments, prefix=()) -> Process:
