@@ -15,7 +15,7 @@
 namespace tacho::web {
 namespace {
 
-constexpr unsigned kMostReads = 1024;  // of a TLS connection: two a record, one each time that it waits
+constexpr unsigned kMostReads = 512;  // of a TLS connection: two a record, one each time that it waits
 
 }  // namespace
 
