@@ -12,6 +12,7 @@
 
 #include "kernel/support/cgroup.h"
 #include "kernel/support/child.h"
+#include "kernel/support/frames.h"
 #include "kernel/support/place.h"
 #include "kernel/support/running.h"
 #include "kernel/support/wire.h"
@@ -21,19 +22,6 @@ using namespace tacho::kernel_test;
 using namespace std::string_literals;
 
 namespace {
-
-const std::string kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-enum Type : std::uint8_t { kData = 0, kHeaders = 1, kReset = 3, kSettings = 4 };
-
-std::string frame(Type type, std::uint32_t stream, std::size_t length) {
-  std::string text;
-  for (const std::uint64_t byte :
-       {length >> 16, length >> 8, length, std::size_t{type}, std::size_t{4}, std::size_t{stream >> 24},
-        std::size_t{stream >> 16}, std::size_t{stream >> 8}, std::size_t{stream}}) {
-    text.push_back(static_cast<char>(byte & 0xff));
-  }
-  return text + std::string(length, 'x');
-}
 
 /// A way to receive: as many bytes as there are, in one call.
 using Receive = std::function<ssize_t(int socket, std::string& buffer, std::size_t wanted)>;
