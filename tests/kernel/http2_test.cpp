@@ -379,7 +379,8 @@ TEST_CASE("an HTTP/2 connection that goes to another target is counted by stream
   server.finish();
 }
 
-TEST_CASE("where HTTP/2 is not to be followed, turns count and the preface says that they are too few") {
+// Its name keeps it where streams cannot be followed (tests/matrix/rows.py): there it is the same.
+TEST_CASE("where streams are not to be followed, turns count and the preface says that they are too few") {
   const Cgroup cgroup(playground() + "/" + unique_name());
   Running tacho(following(cgroup.path(), Http2::off));
   const std::string asked = kPreface + frame(kSettings, 0, 0) + frame(kHeaders, 1, 20) + frame(kHeaders, 3, 20);

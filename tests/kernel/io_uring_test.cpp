@@ -99,7 +99,7 @@ TEST_CASE("requests that are read one by one through io_uring before the first i
   }
 }
 
-TEST_CASE("HTTP/2 through io_uring counts by turns") {
+TEST_CASE("streams through io_uring count by turns, and nothing tells of them") {
   if (missing()) {
     return;
   }
