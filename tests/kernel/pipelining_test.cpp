@@ -92,6 +92,10 @@ void check(const Habit& habit) {
   } else {
     CHECK(multiplexed() == 0);
   }
+  // What is found in one read is told of the turn alone.
+  if (!habit.apart) {
+    CHECK(where.value("tacho_multiplexed_connections_total") == 0);
+  }
   server.tell();
   server.finish();
 }
