@@ -117,6 +117,7 @@ TEST_CASE("requests of an HTTP/2 connection are streams, however reads and write
   CHECK(open.value("tacho_request_queue_seconds_count") == 4);
   CHECK(open.value("tacho_requests_in_flight") == 1);
   CHECK(open.value("tacho_requests_unanswered_total") == 1);
+  CHECK(open.value("tacho_request_serving_total", {{"mode", "unknown"}}) == 2);
   CHECK(lost(open) == 0);
   server.tell();
   server.finish();
