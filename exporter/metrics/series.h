@@ -25,7 +25,7 @@ using Labels = std::vector<std::pair<std::string, std::string>>;
 ///
 /// Memory: a counter or gauge keeps its prefix and 4 bytes; a histogram keeps three prefixes for all of its lines
 /// (30 with one bucket per octave, 3 of a mean), its `le` values are shared through the layout. That is ~130 bytes for
-/// a number and ~400 for a histogram, whether they have appeared yet or not; memory() tells.
+/// a number and ~400 for a histogram, whether they have appeared yet or not: memory().
 class TargetSeries {
  public:
   /// `labels` come first on every line in the order given, then the family's own label, then `le`. Their names must be
