@@ -113,7 +113,6 @@ TEST_CASE("Methods that no page has are refused") {
                                        {"TRACE", 400},
                                        {"PATCH", 405},
                                        {"CONNECT", 405},
-                                       {"TRACE", 400},
                                        {"BREW", 400},
                                        {"get", 400}}) {
     INFO(method);
