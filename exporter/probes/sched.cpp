@@ -38,7 +38,7 @@ constexpr std::array kOlderWays{Alternative{"iterator", kOlder}};
 constexpr std::array kHooks{Hook{"threads", kThreadWays}, Hook{"older_threads", kOlderWays}};
 constexpr std::array kBasicHooks{Hook{"threads", kBasicThreadWays}, Hook{"older_threads", kOlderWays}};
 
-constexpr std::array<std::string_view, 1> kBoundedMaps{"sched_blocks"};
+constexpr std::array<std::string_view, 2> kBoundedMaps{"sched_blocks", "sched_states"};
 
 /// What all targets have in common.
 struct SchedCommon {
