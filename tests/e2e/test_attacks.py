@@ -92,6 +92,18 @@ def test_handshakes_that_cost_much_delay_no_scrape(tmp_path, sources):
     assert max(times) <= most, f"the slowest of {len(times)} scrapes took {max(times):.2f} s"
 
 
+def test_hellos_in_records_of_one_byte_delay_no_scrape(tmp_path):
+    """Of the longest hello that may be: each would be read to its end, for as long as more of it comes."""
+    hello = b"\x01\x01\xff\x00\x03\x03" + bytes(60_000)
+    records = b"".join(b"\x16\x03\x01\x00\x01" + bytes([byte]) for byte in hello)
+    with Tacho(flags=[f"--web.config.file={web_config(tmp_path, tls=True)}"]) as tacho:
+        options = {"tls": True, "source": "127.99.99.99"}
+        most = limit(tacho.port, **options)
+        with attack.Callers(tacho.port, records, 2):
+            times = attack.times_of_scrapes(tacho.port, SECONDS, **options)
+    assert max(times) <= most, f"the slowest of {len(times)} scrapes took {max(times):.2f} s"
+
+
 FROM_EVERYWHERE = [attack.HALF_HEAD, attack.WHOLE_GET, attack.WHOLE_ELSEWHERE, attack.STALLED_BODY]
 
 

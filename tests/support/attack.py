@@ -85,6 +85,30 @@ class Stalls:
         self._thread.join()
 
 
+class Callers:
+    """So many clients of 127.0.0.1, each of which connects, says something as long as it is read, leaves, and begins again."""
+
+    def __init__(self, port: int, payload: bytes, clients: int):
+        self._address, self._payload = ("127.0.0.1", port), payload
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(clients)]
+
+    def _run(self):
+        while not self._stop.is_set():
+            with contextlib.suppress(OSError), socket.create_connection(self._address, timeout=1) as client:
+                client.sendall(self._payload)
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *error):
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+
 def scrape(
     port: int, *, tls: bool = False, headers: str = "", source: str = "127.0.0.1", path: str = "/metrics", timeout: float = 10
 ) -> tuple[int, bytes]:
