@@ -124,7 +124,8 @@ class TargetTable {
   void add(std::unique_ptr<Target>& slot, DesiredTarget wanted, Changes& changes, TargetObserver& observer);
   void put_into_other(DesiredTarget wanted, Changes& changes, TargetObserver& observer);
   [[nodiscard]] bool has_ended_ones() const;
-  std::unique_ptr<Target>* free_slot(Time now, TargetObserver& observer);
+  /// @param occupied all places before this one are; moved on to the one that is found
+  std::unique_ptr<Target>* free_slot(std::size_t& occupied, Time now, TargetObserver& observer);
   void overflow(DesiredTarget wanted, Changes& changes, TargetObserver& observer);
   void remove(std::unique_ptr<Target>& slot, TargetObserver& observer);
   std::unique_ptr<Target>* oldest_of(Target::State state, Time before);
