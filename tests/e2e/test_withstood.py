@@ -195,15 +195,20 @@ def test_new_certificates_leave_nothing(tmp_path):
             wanted = certificate.read_text().strip()
             wait_until(lambda: ssl.get_server_certificate(("127.0.0.1", tacho.port)).strip() == wanted, 10, "the other one is shown")
 
-        def descriptors():
+        def alone() -> bool:
+            page = attack.scrape(tacho.port, tls=True)[1].decode()
+            return Samples.parse(page).get("tacho_web_connections") == 1
+
+        def descriptors() -> list[int]:
+            """Of each process, when no other connection is left."""
+            wait_until(alone, 10, "connections have ended")
             return [len(os.listdir(f"/proc/{pid}/fd")) for pid in tacho.processes()]
 
-        before = descriptors()
         rotate()
-        memory = tacho.written_bytes()
+        before, memory = descriptors(), tacho.written_bytes()
         for _ in range(10 if SKIPPED else 300):
             rotate()
-        wait_until(lambda: descriptors() == before, 10, "as many descriptors as before")
+        wait_until(lambda: descriptors() == before, 10, "as many descriptors as before", interval=0.5)
         assert tacho.written_bytes() - memory < 4 * MEBIBYTE
 
 
