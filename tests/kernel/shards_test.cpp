@@ -5,6 +5,7 @@
 #include <bpf/bpf.h>
 #include <bpf/shards.skel.h>
 
+#include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
 
@@ -50,4 +51,13 @@ TEST_CASE("every CPU that is online takes the shard that is meant for it, whatev
     REQUIRE(bpf_prog_test_run_opts(programs.front().second, &options) == 0);
     CHECK(options.retval == layout.of_cpu.at(cpu.number));
   }
+}
+
+TEST_CASE("a target has memory for the CPUs that are online, not for all that there could ever be") {
+  const kernel::Cpus cpus = kernel::read_cpus();
+  const kernel::ShardLayout layout = kernel::shard_layout(cpus);
+  CAPTURE(cpus.end, cpus.online.size());
+  REQUIRE(!cpus.online.empty());
+  CHECK(layout.process_shards <= std::max<std::size_t>(4, 2 * cpus.online.size()));
+  CHECK(layout.process_shards >= std::min<std::size_t>(16, cpus.online.size()));
 }
