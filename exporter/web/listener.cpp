@@ -17,7 +17,7 @@
 namespace tacho::web {
 namespace {
 
-constexpr int kBacklog = 512;
+constexpr int kBacklog = 4096;  // what the kernel allows: whoever finds no room knocks again only after a second
 constexpr std::string_view kUnixPrefix = "unix:";
 
 std::unexpected<Error> bad_address(std::string_view text, const std::string& what) {
