@@ -6,7 +6,7 @@
 #include "lib/own_time.bpf.h"
 #include "poll_state.bpf.h"
 
-/* A call that begins sooner after it was found under way is that one: its beginning was told late. */
+/* A call that begins sooner after it was found under way is that one: the hook of its beginning ran late. */
 #define ADOPTION_NS 1000000
 
 /* Its wait may be over for long, unseen. From any context. */

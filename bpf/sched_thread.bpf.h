@@ -57,7 +57,7 @@ struct thread_owner {
 	bool watched;
 };
 
-/* Whose the thread is. */
+/* The target of the thread. */
 static __always_inline void find_owner(struct thread_owner *owner, struct task_struct *task,
 				       const struct target_rules *rules, u64 cgroup)
 {

@@ -53,7 +53,7 @@ class Scraper final : public targets::TargetObserver {
   void look_after(probes::Occasion occasion);
   /// Samples the counters behind the windowed gauges; once a second.
   void sample();
-  /// Sets who tells the programs what to do without for a target.
+  /// Sets the function that passes a target's level of shedding on to the programs.
   void on_shed(std::function<void(target_ref, ShedLevel)> callback) { on_shed_ = std::move(callback); }
   /// Applies other windows and buckets, counters stay.
   void reconfigure(const config::Config& config);

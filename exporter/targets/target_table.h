@@ -44,7 +44,7 @@ class TargetObserver {
   /// Called after a number of additions and removals, before the kernel gets the members of the new targets. It waits
   /// for the kernel.
   virtual Result<void> targets_changed() = 0;
-  /// Called when the kernel has the members of all targets, which may be told to others from then on.
+  /// Called when the kernel has the members of all targets, which may be published from then on.
   virtual void targets_known() = 0;
 };
 

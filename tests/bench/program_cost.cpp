@@ -3,7 +3,8 @@
 //
 // usage: program_cost COUNTER COMMAND [ARGUMENT…]
 //
-// COUNTER: "none", or the program of tests/bench/send_counter.bpf.c that is attached meanwhile. Ends as the command does.
+// COUNTER: "none", or the program of tests/bench/send_counter.bpf.c that is attached meanwhile. Ends as the command
+// does.
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -109,7 +110,8 @@ int main(int argc, char** argv) {
     const auto found = before.find(id);
     const Runs start = found == before.end() ? Runs{} : found->second;
     if (runs.count > start.count) {
-      std::printf("program %s %llu %llu\n", runs.name.c_str(), static_cast<unsigned long long>(runs.count - start.count),
+      std::printf("program %s %llu %llu\n", runs.name.c_str(),
+                  static_cast<unsigned long long>(runs.count - start.count),
                   static_cast<unsigned long long>(runs.ns - start.ns));
     }
   }

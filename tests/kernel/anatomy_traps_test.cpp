@@ -173,15 +173,7 @@ TEST_CASE("of what workers of io_uring answer nothing is told but that it was se
 
 TEST_CASE("of datagrams nothing is told but that they were served") {
   const Watched where;
-  Child server(where.directory(), [](Line& parent) {
-    const UniqueFd socket = bound_socket(20'000);
-    parent.tell(port_of(socket));
-    for (int i = 0; i < kRequests; ++i) {
-      send_to(socket, ntohs(spin_for(socket).sin_port));
-    }
-    parent.tell();
-    (void)parent.hear();
-  });
+  Child server = echo_server(where.directory(), 20'000, kRequests);
   const auto port = static_cast<std::uint16_t>(server.hear());
   const UniqueFd client = bound_socket(0);
   for (int i = 0; i < kRequests; ++i) {

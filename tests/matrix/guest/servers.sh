@@ -40,13 +40,16 @@ ask_nginx() { ask 8001 http /; }
 start_redis() { start redis 8002 redis-server --port 8002 --save '' --appendonly no --dir /tmp; }
 ask_redis() { ask 8002 redis 'SET a b'; }
 
-start_memcached() { start memcached 8003 memcached -u root -l 127.0.0.1 -p 8003 -U 0 -m 64; }
+start_memcached() {
+  start memcached 8003 memcached -u root -l 127.0.0.1 -p 8003 -U 0 -m 64
+  printf 'set a 0 0 1\r\nb\r\nquit\r\n' | nc 127.0.0.1 8003 >/dev/null
+}
 ask_memcached() { ask 8003 memcached 'get a'; }
 
 start_postgres() {
   chown -R 65534:65534 /data
   chmod 700 /data
-  start postgres 8004 setpriv --reuid=65534 --regid=65534 --clear-groups /usr/lib/postgresql/*/bin/postgres -D /data -p 8004 \
+  start postgres 8004 /work/setpriv --reuid=65534 --regid=65534 --clear-groups /usr/lib/postgresql/*/bin/postgres -D /data -p 8004 \
     -h 127.0.0.1 -k /tmp -c fsync=off -c autovacuum=off -c dynamic_shared_memory_type=mmap
 }
 ask_postgres() { ask 8004 postgres 'SELECT 1'; }
