@@ -36,6 +36,7 @@ def add_postgres(tree: pathlib.Path) -> None:
     programs = postgres_programs()
     version = programs.parent.name
     add_program(tree, programs / "postgres", tree / str(programs).lstrip("/") / "postgres")
+    (tree / str(programs.parent / "lib").lstrip("/")).mkdir()  # it has to be there
     shutil.copytree(f"/usr/share/postgresql/{version}", tree / f"usr/share/postgresql/{version}", ignore=shutil.ignore_patterns("man", "*.sample"))
     with tempfile.TemporaryDirectory(prefix="tacho-postgres-") as directory:
         shutil.chown(directory, "nobody", "nogroup")
