@@ -14,23 +14,32 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-static __always_inline void on_enter(bool nonblocking)
+/* The state of the current thread if it is watched. */
+static __always_inline struct poll_state *watched_thread(const struct target_rules *rules)
 {
-	struct target_rules *rules = get_rules();
 	u64 cgroup = current_cgroup();
 	struct task_struct *task;
 	struct poll_state *st;
 
-	if (!rules || is_surely_unwatched_here(rules, cgroup))
-		return;
+	if (is_surely_unwatched_here(rules, cgroup))
+		return NULL;
 	task = current_task();
 	st = state_of(task);
 	if (!st || st->generation != rules->generation ||
 	    st->owner != (st->owned_by_process ? current_tgid() : cgroup))
 		st = bind_thread(task, rules, cgroup, current_tgid(), true);
-	if (st)
-		begin_wait(st, rules, nonblocking, process_shard());
+	return st;
 }
+
+/* A macro: only of watched threads is looked at how they call. */
+#define ON_ENTER(nonblocking)                                                                                \
+	({                                                                                                   \
+		struct target_rules *rules = get_rules();                                                    \
+		struct poll_state *st = rules ? watched_thread(rules) : NULL;                                \
+                                                                                                             \
+		if (st)                                                                                      \
+			begin_wait(st, rules, nonblocking, process_shard());                                 \
+	})
 
 static __always_inline void on_exit(long ret)
 {
@@ -63,6 +72,13 @@ static __always_inline void on_exit(long ret)
 	end_wait(st, shard, outcome, bpf_ktime_get_ns());
 }
 
+static __always_inline bool is_nonblocking_here(void)
+{
+	struct pt_regs *regs = current_registers();
+
+	return is_nonblocking_call(regs, FIELD(regs, SYSCALL_NUMBER));
+}
+
 /* Classic tracepoint of one system call: 8 common bytes, the number, then one long an argument or the result.
  */
 struct syscall_enter {
@@ -87,7 +103,7 @@ struct syscall_exit {
 	SEC("tp/syscalls/sys_enter_" #call)                                                                  \
 	int poll_enter_##call(struct syscall_enter *ctx)                                                     \
 	{                                                                                                    \
-		on_enter(is_nonblocking);                                                                    \
+		ON_ENTER(is_nonblocking);                                                                    \
 		return 0;                                                                                    \
 	}
 
@@ -110,9 +126,7 @@ POLL_CALL(pselect6, is_zero_pair((void *)ctx->args[4]))
 	SEC("fentry/" #function)                                                                             \
 	int poll_fentry_##function(u64 *ctx)                                                                 \
 	{                                                                                                    \
-		struct pt_regs *regs = current_registers();                                                  \
-                                                                                                             \
-		on_enter(is_nonblocking_call(regs, BPF_CORE_READ(regs, SYSCALL_NUMBER)));                    \
+		ON_ENTER(is_nonblocking_here());                                                             \
 		return 0;                                                                                    \
 	}
 
@@ -139,7 +153,7 @@ SEC("tp_btf/sys_enter")
 int BPF_PROG(poll_raw_enter, struct pt_regs *regs, long number)
 {
 	if (is_poll_call(number))
-		on_enter(is_nonblocking_call(regs, number));
+		ON_ENTER(is_nonblocking_call(regs, number));
 	return 0;
 }
 

@@ -19,11 +19,12 @@ enum poll_outcome {
  * One shard of a target's block (lib/accumulate.bpf.h). A wait may begin on one CPU and end on another:
  * `waiters` and `started_ns` mean something only as the sum over all shards (modulo 2^64). Then waiters * now
  * - started_ns is the time that the waits in progress have lasted, and those that are over and in no
- * histogram yet (poll_switch.bpf.h). `begin` and `end` bracket a change of these two and of the sums, as in
+ * histogram yet (poll_switch.bpf.h). `begin` and `end` bracket a change of these two and of the sum, as in
  * struct socket_moments.
  */
 struct poll_shard {
-	struct duration_histogram duration[TACHO_POLL_OUTCOMES];
+	struct duration_histogram duration; /* of all calls */
+	__u64 completed[TACHO_POLL_OUTCOMES];
 	__u64 begin;
 	__u64 waiters;
 	__u64 started_ns;

@@ -96,7 +96,8 @@ static __always_inline void settle_wait(struct poll_state *st, struct task_struc
 		st->started = 0;
 		st->ended = 0;
 		mark_change(&shard->begin);
-		observe(&shard->duration[TACHO_POLL_BLOCKED], ended - started);
+		observe(&shard->duration, ended - started);
+		add(&shard->completed[TACHO_POLL_BLOCKED], 1);
 		add(&shard->started_ns, ended - started);
 		mark_change(&shard->end);
 	} else if (sleeps) {

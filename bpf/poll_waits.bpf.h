@@ -6,7 +6,7 @@
 #include "lib/own_time.bpf.h"
 #include "poll_state.bpf.h"
 
-/* A call that begins sooner after it was found under way is that one: its beginning was told late. */
+/* A call that begins sooner after it was found under way is that one: the hook of its beginning ran late. */
 #define ADOPTION_NS 1000000
 
 /* Its wait may be over for long, unseen. From any context. */
@@ -19,11 +19,12 @@ static __noinline void forget_thread(struct poll_state *st)
 		add_atomic(&shared->threads, -1);
 		if (st->started) {
 			mark_shared_change(&shared->begin);
-			if (st->ended)
-				observe_atomic(&shared->duration[TACHO_POLL_BLOCKED],
-					       st->ended - st->started);
-			else
+			if (st->ended) {
+				observe_atomic(&shared->duration, st->ended - st->started);
+				add_atomic(&shared->completed[TACHO_POLL_BLOCKED], 1);
+			} else {
 				add_atomic(&shared->waiters, -1);
+			}
 			add_atomic(&shared->started_ns, st->ended - st->started);
 			mark_shared_change(&shared->end);
 		}
@@ -86,7 +87,9 @@ static __always_inline void end_wait(struct poll_state *st, struct poll_shard *s
 
 	st->started = 0;
 	mark_change(&shard->begin);
-	observe(&shard->duration[outcome], now - started);
+	observe(&shard->duration, now - started);
+	if (outcome < TACHO_POLL_OUTCOMES)
+		add(&shard->completed[outcome], 1);
 	add(&shard->waiters, -1);
 	add(&shard->started_ns, -started);
 	mark_change(&shard->end);

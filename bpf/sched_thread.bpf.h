@@ -57,7 +57,7 @@ struct thread_owner {
 	bool watched;
 };
 
-/* Whose the thread is. */
+/* The target of the thread. */
 static __always_inline void find_owner(struct thread_owner *owner, struct task_struct *task,
 				       const struct target_rules *rules, u64 cgroup)
 {
@@ -117,7 +117,12 @@ static __noinline struct sched_state *bind_thread(struct task_struct *task, u64 
 	    st->target.epoch != found.target.epoch)
 		forget_thread(st);
 	set_owner(st, &found);
-	return found.watched ? st : NULL;
+	if (found.watched)
+		return st;
+	/* Nothing tells of its end, if it is not watched until then. */
+	if (!STATE_GOES_WITH_TASK)
+		drop_state(task);
+	return NULL;
 }
 
 /* A set of cgroups is another one as soon as the thread moves: one comparison for the four steps to its id.

@@ -78,7 +78,7 @@ int socket_adopt(struct bpf_iter__task_file *ctx)
 	return 0;
 }
 
-/* Whose listening was missed. Of other sockets, what they do first is still to be seen, or tells enough. */
+/* Sockets whose listening was missed. Of any other socket the first operation is visible, or suffices. */
 SEC("iter/task_file")
 int socket_adopt_listeners(struct bpf_iter__task_file *ctx)
 {

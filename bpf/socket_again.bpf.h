@@ -30,7 +30,7 @@ static __always_inline struct socket_state *noticeable_state(struct sock *sk)
 	return st && st->role != TACHO_ROLE_LISTENER ? st : NULL;
 }
 
-/* Whose the event is; what interrupts an idle CPU stays there. */
+/* The task of the event; what interrupts an idle CPU stays there. */
 static __always_inline u64 note_of_thread(void)
 {
 	u32 thread = bpf_get_current_pid_tgid();

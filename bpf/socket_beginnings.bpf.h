@@ -171,7 +171,7 @@ static __always_inline bool differ_by_a_byte(u32 one, u32 other)
 /* Fields of a header are shorter than a request of its own. */
 #define SHARING_REQUEST_LEAST 12
 
-/* How the buffer of the running call begins; 0 where that tells nothing. */
+/* How the buffer of the running call begins; 0 where that shows nothing. */
 static __always_inline u32 head_of_call(u32 bytes)
 {
 	const void *buffer = bytes >= BEGINNING_BYTES ? first_buffer(NULL) : NULL;

@@ -56,7 +56,7 @@ static __always_inline bool stays_with_target(const struct socket_state *st, con
 	       (st->target.index != user->index || st->target.epoch != user->epoch) && !is_stale(&st->target);
 }
 
-/* Where in the stream what came is told: that it has not been read yet, too. */
+/* Whether the position of the arrival is known, and that it has not been read yet. */
 static __always_inline bool knows_arrival(const struct socket_state *st, const struct tcp_sock *tp)
 {
 	return tp && st->role == TACHO_ROLE_SERVER && st->arrival && st->arrival_seq == FIELD(tp, copied_seq);

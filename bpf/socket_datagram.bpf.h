@@ -33,7 +33,7 @@ static __always_inline bool begin_to_serve(struct sock *sk, struct socket_state 
 	return true;
 }
 
-/* Of what is open for another target no more is heard. */
+/* Requests that are open for another target are dropped. */
 static __always_inline void retarget(struct datagram_ring *ring, const struct socket_state *st)
 {
 	if (ring->target.index == st->target.index && ring->target.epoch == st->target.epoch)
@@ -111,7 +111,7 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 			source = slot->source;
 			count = slot->open;
 		} else {
-			/* Its arrival is still being told, on another CPU. */
+			/* The hook of its arrival still runs, on another CPU. */
 			slot = NULL;
 			slotless = count = count_by_size(ring, bytes);
 		}

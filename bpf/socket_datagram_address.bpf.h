@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Who sent a datagram, and to whom one goes.
+ * The sender of a datagram, and its destination.
  *
  * No hook says either. The sender stands in the headers of the packet when it arrives, the destination in the
  * arguments of the call that sends. Of the payload nothing is looked at but whether it begins like QUIC's
@@ -13,9 +13,9 @@
 
 /* In place of an address's hash. */
 #define ADDRESS_UNKNOWN 0ULL
-/* Of sockets whose peers are not told apart. */
+/* For sockets whose peers are not distinguished. */
 #define ADDRESS_SOLE 1ULL
-/* Whoever it is. */
+/* Any address. */
 #define ADDRESS_ANY 2ULL
 
 /* IPv4 addresses stand as IPv4-mapped IPv6. */

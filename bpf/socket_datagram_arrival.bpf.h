@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* A datagram has come: the hook that tells it may run before, behind or while it is received. */
+/* A datagram has arrived: the hook of that may run before, after or while it is received. */
 #pragma once
 
 #include "socket_datagram_ring.bpf.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Whom a socket answers, where nobody knows who asked.
+ * The peer that a socket answers, where the sender of the request is unknown.
  *
  * A request of an unknown sender is taken to be answered by what is sent to a new peer next. A server that
  * asks others for its answers (a resolver, a proxy of SIP) sends that to its upstream. So the guess is looked

@@ -82,7 +82,7 @@ static __always_inline struct datagram_peer *find_datagram_peer(u64 id)
 /* Of whom something is open: above all others, for as long as a reply may take. */
 #define OPEN_PEERS_STAY_NS (1ULL << 62)
 
-/* Who of the bucket can be forgotten first. */
+/* The peer of the bucket that can be forgotten first. */
 __noinline u32 way_of_oldest(u64 id, u64 now)
 {
 	const struct datagram_peers *bucket = bucket_of(id);

@@ -16,7 +16,7 @@
 #include "socket_datagram_peers.bpf.h"
 
 #define DATAGRAM_SLOTS 256
-/* Of what waits already when a ring is made, so many datagrams have a slot. */
+/* So many of the datagrams that wait already when a ring is made have a slot. */
 #define DATAGRAM_BACKLOG 32
 /* Times of reading are in units of 16 ns after the arrival; the top bit says that it is forgotten. */
 #define READ_SHIFT 4

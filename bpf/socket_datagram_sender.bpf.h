@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Who has sent what was received. */
+/* The sender of what was received. */
 #pragma once
 
 #include "socket_datagram_calls.bpf.h"
@@ -24,7 +24,7 @@ static __always_inline struct datagram_peer *called_with_all(struct socket_state
 	return all && all->role == PEER_CALLED && now - all->seen < DATAGRAM_PATIENCE_NS ? all : NULL;
 }
 
-/* Who was called before the last one that was, and has not answered; NULL: nobody. */
+/* The peer that was called before the last one, and has not answered; NULL: none. */
 static __always_inline struct datagram_peer *called_earlier(const struct socket_state *st)
 {
 	struct datagram_peer *peer =
@@ -33,7 +33,7 @@ static __always_inline struct datagram_peer *called_earlier(const struct socket_
 	return peer && peer->role == PEER_CALLED && peer->open ? peer : NULL;
 }
 
-/* Who has sent what was just received; NULL: not known. */
+/* The sender of what was just received; NULL: unknown. */
 static __always_inline struct datagram_peer *sender(struct sock *sk, struct socket_state *st, u64 source,
 						    u64 now)
 {
@@ -44,7 +44,7 @@ static __always_inline struct datagram_peer *sender(struct sock *sk, struct sock
 		peer = called_with_all(st, now);
 		if (peer || !st->has_called)
 			return peer;
-		/* It was read before its arrival was told: an answer, where one is awaited. */
+		/* It was read before the hook of its arrival ran: an answer, where one is awaited. */
 		peer = find_datagram_peer(peer_id(st, st->called));
 		return peer && peer->role == PEER_CALLED && peer->open ? peer : called_earlier(st);
 	}

@@ -2,7 +2,7 @@
 /*
  * Which slot of a ring (socket_datagram_ring.bpf.h) is that of the datagram that has just been received.
  *
- * No hook says which one it was. The hooks of arrivals may be late, of several datagrams one may be told of
+ * No hook shows which one it was. The hooks of arrivals may be late, of several datagrams one may be told of
  * twice and another one not at all. But what is still waiting is in the socket's queues: what was received
  * stands right before it.
  */
@@ -10,7 +10,7 @@
 
 #include "socket_datagram_ring.bpf.h"
 
-/* Of what waits, so much is looked at. */
+/* So many of the waiting datagrams are examined. */
 #define LOOKED_AT 4
 
 /* The datagrams that are waiting: first those of the reader's own queue, which UDP has. */
@@ -101,7 +101,7 @@ static __always_inline struct datagram_slot *take_slot(struct socket_state *st, 
 	u32 number;
 
 	if (!waiting || waiting >= 1U << 31) {
-		/* Nothing has told its arrival yet. */
+		/* No hook has run for its arrival yet. */
 		doubt(st);
 		number = fill_slot(ring, now, source, count_by_size(ring, bytes), 0);
 		ring->newest = number;

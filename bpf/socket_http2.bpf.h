@@ -91,7 +91,7 @@ __noinline int http2_frame(struct http2_state *h2, struct socket_shard *shard, u
 		}
 	} else if (id > h2->last_stream) {
 		h2->last_stream = id;
-		/* Its reply is still owed, and will not be told from others. */
+		/* Its reply is still owed, and will not be distinguished from others. */
 		if (stream->id) {
 			http2_end(h2, stream, shard);
 			add(&shard->unanswered, 1);
@@ -224,7 +224,7 @@ http2_state_of(struct socket_state *st, struct sock *sk, struct socket_shard *sh
 		}
 		count_loss(TACHO_LOST_SOCKET_STATE);
 	}
-	/* Who reads a connection's first bytes one by one has not come to the preface yet, or to its end. */
+	/* A server that reads the first bytes one by one has not read the preface yet, or not to its end. */
 	if (bytes >= HTTP2_PREFACE_LEAST || (st->turns > 1 && !st->preface))
 		st->http2++;
 	if (st->http2 == HTTP2_ON || st->http2 == HTTP2_AUTO + HTTP2_TRIES)

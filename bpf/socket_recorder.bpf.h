@@ -49,7 +49,7 @@ static __always_inline void raise_threshold(struct socket_chains *chains, struct
 		*threshold = shard->told_least;
 }
 
-/* Whose request it was, on TCP. */
+/* The client of the request, on TCP. */
 static __always_inline void record_client(struct request_record *record, u64 socket)
 {
 	struct sock *sk = (struct sock *)socket;

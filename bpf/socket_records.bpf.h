@@ -22,7 +22,7 @@
 
 enum { TLS_CHANGE_CIPHER_SPEC = 20, TLS_ALERT_RECORD = 21, TLS_HANDSHAKE = 22, TLS_APPLICATION_DATA = 23 };
 
-/* Of one read; whose are more has told enough. */
+/* So many of one read are examined: that suffices. */
 #define RECORDS_PER_READ 16
 /* So many are counted behind Finished. */
 #define RECORDS_BEHIND_MOST 15

@@ -121,7 +121,7 @@ App::~App() = default;
 
 Result<void> App::load_probes(bool attach, std::vector<std::unique_ptr<probes::Probe>>& probes) {
   probes::Environment environment{.targets = targets_object_.get(),
-                                  .shards = kernel::shard_layout(kernel::possible_cpus()),
+                                  .shards = kernel::shard_layout(kernel::read_cpus()),
                                   .indices = table_.indices(),
                                   .max_peers = config_.limits.max_peers,
                                   .cgroup_v1 = cgroup_v1_,

@@ -13,7 +13,7 @@
 #include "lib/kernel.bpf.h"
 
 /* Set before loading. */
-const volatile __u32 shard_mask = 0;	   /* process shards - 1, a power of two less one */
+const volatile __u8 cpu_shards[1024] = {}; /* the process shard of each CPU, by its number modulo the size */
 const volatile __u32 exclusive_shards = 0; /* a truth value; bool is no type of the skeleton's C++ */
 
 #define SHARED_SHARD 0
@@ -34,7 +34,7 @@ static __always_inline bool shards_are_exclusive(void)
 
 static __always_inline u32 process_shard(void)
 {
-	return 1 + (bpf_get_smp_processor_id() & shard_mask);
+	return cpu_shards[bpf_get_smp_processor_id() & (sizeof(cpu_shards) - 1)];
 }
 
 static __always_inline void add(u64 *counter, u64 value)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The abilities of kernels and hooks differ, so the programs are compiled twice.
+ * The abilities of kernels and hooks differ, so the programs are compiled twice, sched a third
+ * time (task_state.bpf.h).
  *
  * The full variant follows pointers that the verifier knows, keeps state in the storage of sockets and tasks
  * and uses atomics that return the old value: Linux 5.13 and later, in BTF tracepoints, fentry and fexit.

@@ -6,11 +6,54 @@
 #include "lib/targets.bpf.h"
 
 /*
- * The map, and state_of(), new_state() and drop_state() of a thread. `remembered`: a structure; `flags`: of
- * the hash. Storage of tasks is of Linux 5.11; it goes with the task.
+ * The map, and state_of(), new_state(), drop_state() and surely_stateless() of a thread. `remembered`: a
+ * structure; `flags`: of the hash. Storage of tasks is of Linux 5.11; it goes with the task. With
+ * TACHO_TASK_HASH all else is as in the full variant (lib/basic.bpf.h).
  */
-#ifdef TACHO_BASIC
+#if defined(TACHO_BASIC) || defined(TACHO_TASK_HASH)
 enum { STATE_GOES_WITH_TASK = 0 };
+
+/* Where a task with a state may be, by its address: most threads of a machine have none, and need no hash to
+ * say so. A place is never cleared, since others may share it.
+ */
+#define TASK_PLACES 16384
+
+struct task_places {
+	u8 used[TASK_PLACES];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct task_places);
+} task_places SEC(".maps");
+
+/* The lower half of an address. Numbers are made of it, which the verifier forbids of a pointer. */
+static __always_inline u64 lower_half(struct task_struct *task)
+{
+	u64 half;
+
+	asm volatile("r1 = %[task]; w1 = w1; %[half] = r1" : [half] "=r"(half) : [task] "r"(task) : "r1");
+	return half;
+}
+
+static __always_inline u8 *place_of(struct task_struct *task)
+{
+	u32 zero = 0;
+	struct task_places *places = bpf_map_lookup_elem(&task_places, &zero);
+
+	/* The upper bits of a product depend on all bits of a factor. */
+	return places ? &places->used[(u32)(lower_half(task) * 0x9E3779B1) >> 18] : NULL;
+}
+
+/* Whether no probe keeps a state of the thread. */
+static __always_inline bool surely_stateless(struct task_struct *task)
+{
+	u8 *place = place_of(task);
+
+	return place && !*place;
+}
 
 #define TASK_STATES(map, remembered, flags)                                                                  \
 	struct {                                                                                             \
@@ -32,7 +75,10 @@ enum { STATE_GOES_WITH_TASK = 0 };
 							    struct remembered *first)                        \
 	{                                                                                                    \
 		u64 key = (u64)task;                                                                         \
+		u8 *place = place_of(task);                                                                  \
                                                                                                              \
+		if (place)                                                                                   \
+			*place = 1;                                                                          \
 		bpf_map_update_elem(&map, &key, first, BPF_NOEXIST);                                         \
 		return bpf_map_lookup_elem(&map, &key);                                                      \
 	}                                                                                                    \
@@ -69,25 +115,19 @@ enum { STATE_GOES_WITH_TASK = 1 };
 	{                                                                                                    \
 		bpf_task_storage_delete(&map, task);                                                         \
 	}
+
+static __always_inline bool surely_stateless(struct task_struct *task)
+{
+	return !task->bpf_storage;
+}
 #endif
 
 #ifdef TACHO_BASIC
-/* Whether no probe keeps a state of the thread. */
-static __always_inline bool surely_stateless(struct task_struct *task)
-{
-	return false;
-}
-
 static __always_inline u64 cgroup_of_thread(struct task_struct *task)
 {
 	return cgroup_of(task);
 }
 #else
-static __always_inline bool surely_stateless(struct task_struct *task)
-{
-	return !task->bpf_storage;
-}
-
 /* cgroup_of() by pointers that the verifier knows. */
 static __always_inline u64 cgroup_of_thread(struct task_struct *task)
 {

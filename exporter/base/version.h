@@ -4,7 +4,7 @@
 
 namespace tacho {
 
-/// The program's version, as `tacho --version` and `tacho_build_info` tell it.
+/// The program's version, as `tacho --version` and `tacho_build_info` report it.
 std::string_view version();
 
 }  // namespace tacho

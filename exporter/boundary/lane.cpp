@@ -73,7 +73,9 @@ bool send_message(int lane, std::span<const std::byte> bytes, int descriptor, in
   }
   ssize_t sent = -1;
   do {
-    sent = ::sendmsg(lane, &message, MSG_NOSIGNAL | flags);
+    // The web process, which passes on no descriptor, may only use the simpler call.
+    sent = descriptor >= 0 ? ::sendmsg(lane, &message, MSG_NOSIGNAL | flags)
+                           : ::send(lane, bytes.data(), bytes.size(), MSG_NOSIGNAL | flags);
   } while (sent < 0 && errno == EINTR);
   return sent == static_cast<ssize_t>(bytes.size());
 }

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 constexpr auto kUsualInterval = 60s;
 /// Two servers behind one address look like one that reads more often.
 constexpr auto kShortest = 10s;
-/// Everybody can be a reader: those who came last are remembered.
+/// Everybody can be a reader.
 constexpr std::size_t kMostReaders = 64;
 /// Who has come less often has no rhythm yet.
 constexpr std::size_t kRhythm = 3;
@@ -42,10 +42,20 @@ void Readers::scraped(std::string_view reader, Time now) {
   }
   forget_gone(now);
   if (readers_.size() >= kMostReaders) {
-    readers_.erase(
-        std::ranges::min_element(readers_, {}, [](const auto& entry) -> const Time& { return entry.second.last; }));
+    forget_one();
   }
-  readers_.emplace(reader, Reader{.last = now});
+  readers_.emplace(reader, Reader{.first = now, .last = now});
+}
+
+/// Of the address that has most the newest: a client has any number of names, and who has come for long stays.
+void Readers::forget_one() {
+  std::map<std::string_view, std::size_t> names;
+  const auto address = [](std::string_view reader) { return reader.substr(0, reader.find(' ')); };
+  for (const auto& [reader, known] : readers_) {
+    ++names[address(reader)];
+  }
+  readers_.erase(std::ranges::max_element(
+      readers_, {}, [&](const auto& entry) { return std::pair(names[address(entry.first)], entry.second.first); }));
 }
 
 void Readers::forget_gone(Time now) {

@@ -17,7 +17,7 @@ class Readers {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  /// @param reader distinguishes it from others
+  /// @param reader distinguishes it from others: its address, a space, its name
   void scraped(std::string_view reader, Time now);
 
   /// Targets that ended before this time have been reported to every reader, for two of its intervals and one scrape at
@@ -33,13 +33,16 @@ class Readers {
  private:
   static constexpr std::size_t kGaps = 8;
   struct Reader {
+    Time first;
     Time last;
     std::array<std::chrono::steady_clock::duration, kGaps> gaps{};
     std::size_t seen = 0;  ///< gaps
     [[nodiscard]] std::chrono::steady_clock::duration interval() const;
   };
 
-  void forget_gone(Time now);  // with the mutex held
+  // With the mutex held:
+  void forget_gone(Time now);
+  void forget_one();
 
   std::mutex mutex_;
   std::map<std::string, Reader, std::less<>> readers_;

@@ -6,14 +6,14 @@
 namespace tacho::config {
 namespace {
 
-constexpr std::array<std::string_view, 33> kReserved{
+constexpr std::array<std::string_view, 28> kReserved{
     // who the series is about
-    "target", "namespace", "pod", "container", "cgroup", "container_id", "runtime",
+    "target", "namespace", "pod", "container", "cgroup", "container_id", "runtime", "user",
     // labels of single families
-    "clock", "collector", "condition", "device", "direction", "file", "function", "hook", "method", "mode", "operation",
-    "outcome", "part", "peer", "probe", "program", "reason", "role", "state", "syscall", "version",
+    "collector", "condition", "direction", "hook", "method", "mode", "outcome", "part", "peer", "probe", "program",
+    "reason", "role", "state", "syscall", "version",
     // labels with a meaning of their own in Prometheus
-    "instance", "job", "le", "quantile", "revision"};
+    "instance", "job", "le", "quantile"};
 
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
 constexpr std::string_view kNotFirst = "0123456789";

@@ -12,9 +12,10 @@
 
 namespace tacho::kernel {
 
-/// Calls `visit` with the key of each entry of a map, in the map's own order. Key sizes come from the map. The walk
-/// ends after `max_entries` keys, whatever changes the map meanwhile: where the current key is deleted, the kernel
-/// begins again with the first one (bpf_map_get_next_key), so one key may be visited twice and another not at all.
+/// Calls `visit` with the key of each entry of a map, in the map's own order. Key sizes come from the map. Of hashes
+/// hundreds of keys take one call. Elsewhere, and where values are large, each takes one, and the walk ends after
+/// `max_entries` keys, whatever changes the map meanwhile: where the current key is deleted, the kernel begins again
+/// with the first one (bpf_map_get_next_key), so one key may be visited twice and another not at all.
 /// @return how many keys were visited; an error if the kernel has no information about the map
 Result<std::uint64_t> for_each_key(int map, const std::function<void(std::span<const std::byte>)>& visit);
 

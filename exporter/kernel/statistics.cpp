@@ -40,6 +40,12 @@ Result<MapFill> map_fill(const BpfObject& object, const std::string& map) {
   if (descriptor < 0 || bpf_obj_get_info_by_fd(descriptor, &info, &length) != 0) {
     return fail_errno("no information about map " + map);
   }
+  if (info.type == BPF_MAP_TYPE_ARRAY_OF_MAPS) {
+    return MapFill{map, info.max_entries, info.max_entries};
+  }
+  if (info.type != BPF_MAP_TYPE_HASH) {
+    return fail("map " + map + " has no room that could run out");
+  }
   const auto entries = for_each_key(descriptor, [](std::span<const std::byte>) {});
   if (!entries) {
     return std::unexpected(entries.error());

@@ -51,6 +51,9 @@ class History {
   /// share the difference evenly. The first sample is the beginning: nothing happened before it.
   void push(std::uint64_t tick, const HistorySample& sample);
 
+  /// No request was answered so far.
+  [[nodiscard]] bool empty() const { return requests_ == nullptr; }
+
   /// Over the last ten ticks.
   [[nodiscard]] Reading recent() const;
   /// Requests per second over the last ten ticks: the rate of recent(), without the cost of its quantiles.

@@ -11,16 +11,29 @@
 namespace tacho::metrics {
 namespace {
 
+/// The beginning of a line, in parts.
+struct Start {
+  std::string_view head;
+  std::string_view labels;
+  std::string_view tail;
+
+  [[nodiscard]] std::size_t size() const { return head.size() + labels.size() + tail.size(); }
+};
+
 /// The three beginnings of a histogram's lines; a bucket's ends where the value of `le` begins.
 struct HistogramText {
-  std::string_view bucket;
-  std::string_view sum;
-  std::string_view count;
+  Start bucket;
+  Start sum;
+  Start count;
 };
 
 char* copy(char* out, std::string_view text) {
   std::memcpy(out, text.data(), text.size());
   return out + text.size();
+}
+
+char* copy(char* out, const Start& start) {
+  return copy(copy(copy(out, start.head), start.labels), start.tail);
 }
 
 char* end_line(char* out) {
@@ -36,9 +49,9 @@ void append_with(std::string& out, std::size_t bound, Write write) {
       size + bound, [&](char* text, std::size_t) { return static_cast<std::size_t>(write(text + size) - text); });
 }
 
-void append_number(std::string& out, std::string_view prefix, const Value& value) {
-  append_with(out, prefix.size() + kMaxNumber + 1,
-              [&](char* p) { return end_line(write_value(copy(p, prefix), value)); });
+void append_number(std::string& out, const Start& start, const Value& value) {
+  append_with(out, start.size() + kMaxNumber + 1,
+              [&](char* p) { return end_line(write_value(copy(p, start), value)); });
 }
 
 template <std::size_t PerOctave>
@@ -52,6 +65,7 @@ void append_histogram(std::string& out, const HistogramText& text, const SlotHis
     std::size_t length = 1;
     std::uint64_t cumulative = 0;
     std::size_t slot = 0;
+    const std::string_view start(p, text.bucket.size());  // of the first line, once it is there
     for (const BucketLayout::Bucket& bucket : buckets) {
       const std::uint64_t before = cumulative;
       for (const std::size_t last = bucket.last(PerOctave); slot <= last; ++slot) {
@@ -61,7 +75,7 @@ void append_histogram(std::string& out, const HistogramText& text, const SlotHis
         length = static_cast<std::size_t>(write_count(digits.data(), cumulative) - digits.data());
       }
       // Copies of a fixed length are a few moves; what is too much is overwritten.
-      p = copy(p, text.bucket);
+      p = p == start.data() ? copy(p, text.bucket) : copy(p, start);
       std::memcpy(p, bucket.text.data(), bucket.text.size());
       p += bucket.length;
       std::memcpy(p, digits.data(), digits.size());
@@ -72,8 +86,16 @@ void append_histogram(std::string& out, const HistogramText& text, const SlotHis
   });
 }
 
+/// Without labels of the target the first comma is too much.
+Start start_of(const SeriesText::Piece& piece, std::string_view labels) {
+  return {.head = piece.head,
+          .labels = labels,
+          .tail = piece.tail.substr(labels.empty() && piece.tail.starts_with(',') ? 1 : 0)};
+}
+
+/// Behind a lone comma, too: labels that stand before it come later.
 std::string with_label(std::string labels, std::string_view name, std::string_view value) {
-  if (!labels.empty()) {
+  if (!labels.empty() && labels != ",") {
     labels += ',';
   }
   labels.append(name).append("=\"");
@@ -106,61 +128,62 @@ Value sum(const Value& a, const Value& b) {
   return result;
 }
 
-TargetSeries::TargetSeries(std::span<const Family> families,
-                           std::span<const std::pair<std::string, std::string>> labels, const BucketLayout& layout)
+SeriesText::SeriesText(std::span<const Family> families, const BucketLayout& layout)
     : families_(families), layout_(&layout) {
-  std::string common;
-  for (const auto& [name, value] : labels) {
-    common = with_label(std::move(common), name, value);
-  }
   for (const Family& family : families) {
-    places_.push_back(
-        {static_cast<std::uint32_t>(ends_.size()), static_cast<std::uint32_t>(first_sample(families, places_.size()))});
+    places_.push_back({static_cast<std::uint32_t>(ends_.size() / 2),
+                       static_cast<std::uint32_t>(first_sample(families, places_.size()))});
     lines_ += family.samples() * (family.type == Type::histogram ? layout.lines(family.detail) : 1);
     if (family.label.empty()) {
-      add_sample(family, common);
+      add_sample(family, "");
     } else if (family.dynamic()) {
       // From the labels' brace to where the value begins; the rest is put together in append_dynamic.
-      std::string open = with_label(common, family.label, "");
+      std::string open = with_label(",", family.label, "");
       open.pop_back();
       add_piece("", "", open, "");
     } else {
       for (const std::string_view value : family.values) {
-        add_sample(family, with_label(common, family.label, value));
+        add_sample(family, with_label(",", family.label, value));
       }
     }
   }
-  text_.shrink_to_fit();
-  ends_.shrink_to_fit();
 }
 
-void TargetSeries::add_sample(const Family& family, const std::string& labels) {
+void SeriesText::add_sample(const Family& family, const std::string& own) {
   if (family.type != Type::histogram) {
-    add_piece(family.name, "", labels, "} ");
+    add_piece(family.name, "", own, "} ");
     return;
   }
-  add_piece(family.name, "_bucket", labels.empty() ? "" : labels + ',', "le=\"");
-  add_piece(family.name, "_sum", labels, "} ");
-  add_piece(family.name, "_count", labels, "} ");
+  add_piece(family.name, "_bucket", own, ",le=\"");
+  add_piece(family.name, "_sum", own, "} ");
+  add_piece(family.name, "_count", own, "} ");
 }
 
-void TargetSeries::add_piece(std::string_view name, std::string_view suffix, std::string_view labels,
-                             std::string_view end) {
-  text_.append(name).append(suffix).append("{").append(labels).append(end);
+void SeriesText::add_piece(std::string_view name, std::string_view suffix, std::string_view own, std::string_view end) {
+  text_.append(name).append(suffix).append("{");
+  ends_.push_back(static_cast<std::uint32_t>(text_.size()));
+  text_.append(own).append(end);
   ends_.push_back(static_cast<std::uint32_t>(text_.size()));
 }
 
-std::string_view TargetSeries::piece(std::size_t index) const {
-  const std::uint32_t begin = index == 0 ? 0 : ends_[index - 1];
-  return std::string_view(text_).substr(begin, ends_[index] - begin);
+SeriesText::Piece SeriesText::piece(std::size_t index) const {
+  const std::string_view text = text_;
+  const std::uint32_t begin = index == 0 ? 0 : ends_[2 * index - 1];
+  const std::uint32_t labels = ends_[2 * index];
+  return {.head = text.substr(begin, labels - begin), .tail = text.substr(labels, ends_[2 * index + 1] - labels)};
 }
 
-std::size_t TargetSeries::memory() const {
-  return text_.capacity() + 1 + ends_.capacity() * sizeof(ends_[0]) + places_.capacity() * sizeof(places_[0]);
+TargetSeries::TargetSeries(std::shared_ptr<const SeriesText> text,
+                           std::span<const std::pair<std::string, std::string>> labels)
+    : text_(std::move(text)) {
+  for (const auto& [name, value] : labels) {
+    labels_ = with_label(std::move(labels_), name, value);
+  }
+  labels_.shrink_to_fit();
 }
 
 void TargetSeries::append(std::string& out, std::size_t family, const Row& row) const {
-  if (families_[family].dynamic()) {
+  if (text_->families()[family].dynamic()) {
     append_dynamic(out, family, row);
   } else {
     append_fixed(out, family, row);
@@ -168,24 +191,27 @@ void TargetSeries::append(std::string& out, std::size_t family, const Row& row) 
 }
 
 void TargetSeries::append_fixed(std::string& out, std::size_t family, const Row& row) const {
-  const Place place = places_[family];
-  const std::size_t samples = families_[family].samples();
-  for (std::size_t i = 0; i < samples; ++i) {
+  const Family& of = text_->families()[family];
+  const SeriesText::Place place = text_->place(family);
+  for (std::size_t i = 0; i < of.samples(); ++i) {
     const std::size_t sample = place.sample + i;
-    if (families_[family].type != Type::histogram) {
+    if (of.type != Type::histogram) {
       if (sample < row.values.size() && row.values[sample].kind != Value::Kind::absent) {
-        append_number(out, piece(place.piece + i), row.values[sample]);
+        append_number(out, start_of(text_->piece(place.piece + i), labels_), row.values[sample]);
       }
       continue;
     }
     const std::size_t first = place.piece + 3 * i;
     const auto append = [&](const auto& histograms) {
       if (sample < histograms.size() && !histograms[sample].absent) {
-        append_histogram(out, {.bucket = piece(first), .sum = piece(first + 1), .count = piece(first + 2)},
-                         histograms[sample], layout_->buckets(families_[family].detail));
+        append_histogram(out,
+                         {.bucket = start_of(text_->piece(first), labels_),
+                          .sum = start_of(text_->piece(first + 1), labels_),
+                          .count = start_of(text_->piece(first + 2), labels_)},
+                         histograms[sample], text_->layout().buckets(of.detail));
       }
     };
-    if (families_[family].fine) {
+    if (of.fine) {
       append(row.fine);
     } else {
       append(row.histograms);
@@ -201,21 +227,28 @@ void TargetSeries::append_dynamic(std::string& out, std::size_t family, const Ro
 
 void TargetSeries::append_sample(std::string& out, std::size_t family, std::string_view label,
                                  const DynamicSample& sample) const {
-  const std::string_view name = families_[family].name;
-  const std::string_view labels = piece(places_[family].piece);
+  const Family& of = text_->families()[family];
+  const Start open = start_of(text_->piece(text_->place(family).piece), labels_);
   const auto line = [&](std::string_view suffix, std::string_view end) {
     std::string text;
-    text.reserve(name.size() + suffix.size() + labels.size() + label.size() + end.size());
-    return text.append(name).append(suffix).append(labels).append(label).append(end);
+    text.reserve(of.name.size() + suffix.size() + open.size() + label.size() + end.size());
+    return text.append(of.name)
+        .append(suffix)
+        .append(open.head)
+        .append(open.labels)
+        .append(open.tail)
+        .append(label)
+        .append(end);
   };
-  if (families_[family].type == Type::histogram) {
+  if (of.type == Type::histogram) {
     const std::string bucket = line("_bucket", "\",le=\"");
     const std::string sum_line = line("_sum", "\"} ");
     const std::string count = line("_count", "\"} ");
-    append_histogram(out, {.bucket = bucket, .sum = sum_line, .count = count}, sample.histogram,
-                     layout_->buckets(families_[family].detail));
+    append_histogram(out, {.bucket = {bucket, "", ""}, .sum = {sum_line, "", ""}, .count = {count, "", ""}},
+                     sample.histogram, text_->layout().buckets(of.detail));
   } else {
-    append_number(out, line("", "\"} "), sample.value);
+    const std::string number = line("", "\"} ");
+    append_number(out, {number, "", ""}, sample.value);
   }
 }
 

@@ -6,10 +6,13 @@
 #include <bit>
 #include <charconv>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <sstream>
 #include <vector>
+
+#include "kernel/cpus.h"
 
 namespace tacho::probes {
 namespace {
@@ -114,23 +117,10 @@ std::optional<double> parse_cfs_quota(std::string_view quota, std::string_view p
 }
 
 std::optional<std::size_t> parse_cpu_list(std::string_view text) {
-  std::size_t sum = 0;
-  while (true) {
-    const auto first = take_number<std::size_t>(text);
-    auto last = first;
-    if (text.starts_with('-')) {
-      text.remove_prefix(1);
-      last = take_number<std::size_t>(text);
-    }
-    if (!first || !last || *last < *first) {
-      return {};
-    }
-    sum += *last - *first + 1;
-    if (!text.starts_with(',')) {
-      return text.empty() || text == "\n" ? std::optional(sum) : std::nullopt;
-    }
-    text.remove_prefix(1);
-  }
+  return kernel::parse_cpu_ranges(text).transform([](const auto& ranges) {
+    return std::transform_reduce(ranges.begin(), ranges.end(), std::size_t{0}, std::plus(),
+                                 [](const auto& range) { return std::size_t{range.second} - range.first + 1; });
+  });
 }
 
 std::optional<std::uint64_t> parse_throttled(std::string_view cpu_stat) {

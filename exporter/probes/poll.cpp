@@ -78,7 +78,7 @@ std::uint64_t unreturned_flag() {
 #endif
 }
 
-constexpr std::array<std::string_view, 1> kBoundedMaps{"poll_blocks"};
+constexpr std::array<std::string_view, 2> kBoundedMaps{"poll_blocks", "poll_states"};
 
 /// A target's polls.
 class PollAccumulators final : public Accumulators {

@@ -1,7 +1,6 @@
 #include "probes/poll_decode.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "metrics/buckets.h"
 #include "metrics/entry.h"
@@ -35,7 +34,7 @@ constexpr std::array kEntries{
                "outcome", kOutcomes}
             .on_first_event(),
         [](const PollSource& s, Sink& out) {
-          out.each(s.snapshot.duration, [](const metrics::Histogram& each) { return Value::count(total(each)); });
+          out.each(s.snapshot.completed, [](std::uint64_t each) { return Value::count(each); });
         }},
     PollEntry{Family{"tacho_poll_duration_seconds",
                      Type::histogram,
@@ -45,13 +44,7 @@ constexpr std::array kEntries{
                      {}}
                   .with(metrics::Detail::mean)
                   .on_first_event(),
-              [](const PollSource& s, Sink& out) {
-                metrics::Histogram all;
-                for (const metrics::Histogram& each : s.snapshot.duration) {
-                  all += each;
-                }
-                out.add(all);
-              }},
+              [](const PollSource& s, Sink& out) { out.add(s.snapshot.duration); }},
     PollEntry{
         Family{
             "tacho_poll_duration_mean_seconds",
@@ -92,8 +85,7 @@ constexpr auto kFamilies = metrics::families_of(kEntries);
 }  // namespace
 
 std::uint64_t PollTimes::total_ns(std::int64_t now_ns) const {
-  const std::uint64_t completed = std::accumulate(completed_ns.begin(), completed_ns.end(), std::uint64_t{0});
-  return not_negative(completed + waiters * static_cast<std::uint64_t>(now_ns) - started_ns);
+  return not_negative(completed_ns + waiters * static_cast<std::uint64_t>(now_ns) - started_ns);
 }
 
 std::uint64_t PollTimes::waiting() const {
@@ -109,24 +101,21 @@ void add_shard(PollTimes& times, const poll_shard& shard) {
       shard.begin, shard.end,
       [&shard] {
         PollTimes inside;
-        for (std::size_t i = 0; i < inside.completed_ns.size(); ++i) {
-          inside.completed_ns[i] = load(shard.duration[i].sum_ns);
-        }
+        inside.completed_ns = load(shard.duration.sum_ns);
         inside.waiters = load(shard.waiters);
         inside.started_ns = load(shard.started_ns);
         return inside;
       },
       &times.in_step);
-  for (std::size_t i = 0; i < copy.completed_ns.size(); ++i) {
-    times.completed_ns[i] += copy.completed_ns[i];
-  }
+  times.completed_ns += copy.completed_ns;
   times.waiters += copy.waiters;
   times.started_ns += copy.started_ns;
 }
 
 void add_shard(PollSnapshot& snapshot, const poll_shard& shard) {
-  for (std::size_t i = 0; i < snapshot.duration.size(); ++i) {
-    add_histogram(snapshot.duration[i], shard.duration[i]);
+  add_histogram(snapshot.duration, shard.duration);
+  for (std::size_t i = 0; i < snapshot.completed.size(); ++i) {
+    snapshot.completed[i] += load(shard.completed[i]);
   }
   add_shard(snapshot.times, shard);
   snapshot.threads += load(shard.threads);
@@ -135,10 +124,8 @@ void add_shard(PollSnapshot& snapshot, const poll_shard& shard) {
 
 PollSample sample_of(const PollSnapshot& s, std::uint64_t idle_ns) {
   PollSample sample;
-  for (const metrics::Histogram& durations : s.duration) {
-    sample.counters.completed += metrics::total(durations);
-  }
-  sample.counters.nonblocking = metrics::total(s.duration[TACHO_POLL_NONBLOCKING]);
+  sample.counters.completed = metrics::total(s.duration);
+  sample.counters.nonblocking = s.completed[TACHO_POLL_NONBLOCKING];
   sample.counters.started = sample.counters.completed + s.times.waiters;
   sample.counters.ns = idle_ns;
   sample.waiters = s.times.waiting();

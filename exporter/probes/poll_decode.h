@@ -14,7 +14,7 @@ namespace tacho::probes {
 
 /// The parts of a target's poll block that must fit together; sums over shards (modulo 2^64).
 struct PollTimes {
-  std::array<std::uint64_t, TACHO_POLL_OUTCOMES> completed_ns{};
+  std::uint64_t completed_ns = 0;
   std::uint64_t waiters = 0;
   std::uint64_t started_ns = 0;
   bool in_step =
@@ -28,7 +28,8 @@ struct PollTimes {
 
 /// All shards of a target's poll block added up.
 struct PollSnapshot {
-  std::array<metrics::Histogram, TACHO_POLL_OUTCOMES> duration;
+  metrics::Histogram duration;  ///< of all calls
+  std::array<std::uint64_t, TACHO_POLL_OUTCOMES> completed{};
   PollTimes times;
   std::uint64_t threads = 0;
   std::uint64_t own_ns = 0;  ///< estimated time of the probe's programs for the target

@@ -5,7 +5,7 @@
 
 namespace tacho::probes {
 
-/// The largest value that any thread has read so far: what is exported never falls, whoever reads it.
+/// The largest value that any thread has read so far: what is exported never falls, for any reader.
 template <class Number>
 class Rising {
  public:

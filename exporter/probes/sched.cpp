@@ -1,5 +1,6 @@
 #include <bpf/sched.skel.h>
 #include <bpf/sched_basic.skel.h>
+#include <bpf/sched_hash.skel.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,7 +38,7 @@ constexpr std::array kOlderWays{Alternative{"iterator", kOlder}};
 constexpr std::array kHooks{Hook{"threads", kThreadWays}, Hook{"older_threads", kOlderWays}};
 constexpr std::array kBasicHooks{Hook{"threads", kBasicThreadWays}, Hook{"older_threads", kOlderWays}};
 
-constexpr std::array<std::string_view, 1> kBoundedMaps{"sched_blocks"};
+constexpr std::array<std::string_view, 2> kBoundedMaps{"sched_blocks", "sched_states"};
 
 /// What all targets have in common.
 struct SchedCommon {
@@ -177,14 +178,19 @@ class SchedProbe final : public Probe {
 
 std::vector<kernel::Variant> sched_variants() {
   return {{"task_storage", kernel::source_of("sched", sched_bpf__elf_bytes), kHooks},
+          {"hash", kernel::source_of("sched", sched_hash_bpf__elf_bytes), kHooks},
           {"hash", kernel::source_of("sched", sched_basic_bpf__elf_bytes), kBasicHooks}};
 }
 
 Result<std::unique_ptr<Probe>> load_sched_probe(const config::Config& config, const Environment& environment) {
-  auto variants = sched_variants();
-  if (!kernel::has_safe_task_storage(environment.btf_path)) {
-    variants.erase(variants.begin());
-  }
+  // Those that the kernel has room for: storage of threads, or a hash that follows pointers, or one that does not.
+  const bool has_storage = kernel::has_safe_task_storage(environment.btf_path);
+  const bool has_registers = kernel::kernel_release() >= std::pair(5U, 15U);  // bpf_task_pt_regs
+  std::vector<kernel::Variant> variants = sched_variants();
+  std::erase_if(variants, [&](const kernel::Variant& variant) {
+    return variant.hooks.data() == kHooks.data() &&
+           (variant.name == "task_storage" ? !has_storage : has_storage || !has_registers);
+  });
   const auto online = static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   auto object =
       load_object(variants, config.probes.sched, environment, [&](kernel::ObjectSetup& setup) -> Result<void> {

@@ -67,7 +67,7 @@ class SocketAccumulators final : public Accumulators {
   };
 
   [[nodiscard]] socket_chains& chains() const { return common_->chains.at<socket_chains>(index_); }
-  /// Of this target, whoever has the index now.
+  /// Of this target, whichever target has the index now.
   [[nodiscard]] ByIndex by_index() const;
   [[nodiscard]] bool has_given_up() const { return gave_up_.load(std::memory_order_acquire); }
   template <class Visit>

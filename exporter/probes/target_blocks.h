@@ -14,7 +14,7 @@ namespace tacho::probes {
 
 /// Makes the blocks of a probe's targets: one mappable array of shards per target, put into the probe's array of maps
 /// and mapped into this process. Memory in the kernel follows the number of targets. A block is never used for another
-/// target, and whoever has it keeps it: it can be read as long as anybody wants to.
+/// target, and a reader that holds it keeps it: it can be read as long as one does.
 class TargetBlocks {
  public:
   /// @param outer descriptor of the array of maps

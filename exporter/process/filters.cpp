@@ -124,7 +124,7 @@ struct Free {
 
 class Rules {
  public:
-  Rules() : context_(seccomp_init(SCMP_ACT_ERRNO(EPERM))) {}
+  explicit Rules(std::uint32_t otherwise = SCMP_ACT_ERRNO(EPERM)) : context_(seccomp_init(otherwise)) {}
 
   void allow(Names names) {
     for (const char* name : names) {
@@ -187,10 +187,10 @@ void allow_own_signals(Rules& rules) {
   rules.allow("tgkill", {masked(0, ~std::uint32_t{0}, static_cast<std::uint64_t>(::getpid()))});
 }
 
-/// To the other end and nowhere else: who sends "with fast open" connects.
+/// To the other end and nowhere else: who sends "with fast open" connects. No descriptors go along: whoever receives
+/// one has to close it, and a socket may linger for as long as its owner had wanted.
 void allow_sending(Rules& rules) {
   rules.allow("sendto", {masked(3, MSG_FASTOPEN, 0), equal(4, 0)});
-  rules.allow("sendmsg", {masked(2, MSG_FASTOPEN, 0)});
 }
 
 /// What serving takes. A listening socket that is shut down for reading listens no more, for whoever comes next either.
@@ -243,6 +243,7 @@ void add_collector(Rules& rules, bool tells) {
     rules.allow("sendto", {masked(3, MSG_FASTOPEN, 0)});
   }
   allow_sending(rules);
+  rules.allow("sendmsg", {masked(2, MSG_FASTOPEN, 0)});  // with descriptors
   allow_own_signals(rules);
   allow_threads(rules);
   allow_memory(rules);
@@ -281,8 +282,16 @@ Result<void> install(Filter filter) {
       allow_threads(rules);
       allow_memory(rules);
       rules.allow("newfstatat", {});
+      rules.allow({"seccomp"});  // to restrict itself further
       break;
   }
+  return rules.load();
+}
+
+Result<void> forbid_threads() {
+  Rules rules(SCMP_ACT_ALLOW);
+  rules.answer("clone", SCMP_ACT_ERRNO(EPERM));
+  rules.answer("clone3", SCMP_ACT_ERRNO(EPERM));
   return rules.load();
 }
 

@@ -17,4 +17,7 @@ enum class Filter : std::uint8_t {
 /// Cannot be removed; applies to all threads of this process and its children. Needs no_new_privs.
 Result<void> install(Filter filter);
 
+/// No more of them than there are, on top of what is installed: they would be as many as the machine has room for.
+Result<void> forbid_threads();
+
 }  // namespace tacho::process

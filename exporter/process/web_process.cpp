@@ -116,6 +116,9 @@ class WebProcess {
       return false;
     }
     server_ = std::move(*server);
+    if (auto done = forbid_threads(); !done) {
+      spdlog::warn("the web process may start threads: {}", done.error().message);
+    }
     return send(control_.get(), Message(Message::Kind::serving));
   }
 

@@ -7,7 +7,7 @@
 
 namespace tacho::scrape {
 
-/// When this process started; within a clock tick. The Unix epoch where /proc does not tell.
+/// When this process started; within a clock tick. The Unix epoch where /proc is unavailable.
 std::chrono::system_clock::time_point process_start();
 
 /// The resources that the process which serves the network uses.

@@ -37,17 +37,25 @@ Scraper::Scraper(const config::Config& config, std::vector<std::unique_ptr<probe
       targets_(table.indices()),
       objects_(std::make_shared<const std::vector<ObservedObject>>(sources_.size())),
       limits_(config.limits) {
+  set_texts();
   publish();
+}
+
+void Scraper::set_texts() {
+  texts_.clear();
+  for (const auto& probe : probes_) {
+    texts_.push_back(std::make_shared<const metrics::SeriesText>(probe->info().families, style_->layout));
+  }
+  for (const Judgement& judgement : kJudgements) {
+    texts_.push_back(std::make_shared<const metrics::SeriesText>(judgement.families(), style_->layout));
+  }
 }
 
 std::shared_ptr<const Lines> Scraper::lines_of(const targets::Target& target, metrics::Created created) const {
   const targets::Labels& labels = target.wanted.labels;
   auto lines = std::make_shared<Lines>();
-  for (const auto& probe : probes_) {
-    lines->series.emplace_back(probe->info().families, labels, style_->layout);
-  }
-  for (const Judgement& judgement : kJudgements) {
-    lines->series.emplace_back(judgement.families(), labels, style_->layout);
+  for (const auto& text : texts_) {
+    lines->series.emplace_back(text, labels);
   }
   lines->proto = {.labels = metrics::proto_labels(labels), .created = created};
   return lines;
@@ -162,6 +170,7 @@ void Scraper::find(Kept& kept) {
 void Scraper::reconfigure(const config::Config& config) {
   const bool other_window = config.window != style_->window;
   style_ = std::make_shared<const Style>(config);
+  set_texts();
   limits_ = config.limits;
   for (const auto& kept : targets_) {
     if (!kept) {

@@ -53,7 +53,7 @@ class Scraper final : public targets::TargetObserver {
   void look_after(probes::Occasion occasion);
   /// Samples the counters behind the windowed gauges; once a second.
   void sample();
-  /// Sets who tells the programs what to do without for a target.
+  /// Sets the function that passes a target's level of shedding on to the programs.
   void on_shed(std::function<void(target_ref, ShedLevel)> callback) { on_shed_ = std::move(callback); }
   /// Applies other windows and buckets, counters stay.
   void reconfigure(const config::Config& config);
@@ -103,6 +103,7 @@ class Scraper final : public targets::TargetObserver {
     [[nodiscard]] std::optional<ShedLevel> highest_shed() const;
   };
 
+  void set_texts();
   [[nodiscard]] std::shared_ptr<const Lines> lines_of(const targets::Target& target, metrics::Created created) const;
   /// Takes a sample, and updates what is kept of the target over time.
   void sample(Kept& kept) const;
@@ -125,11 +126,12 @@ class Scraper final : public targets::TargetObserver {
   const std::string instance_;  // of this process
   targets::TargetTable& table_;
   std::shared_ptr<const Style> style_;
-  std::vector<std::unique_ptr<Kept>> targets_;                  // by index
-  std::map<std::uint32_t, Accumulators> prepared_;              // of vacant indices
-  std::shared_ptr<const std::vector<ObservedObject>> objects_;  // as of the last sample
-  metrics::Losses losses_;                                      // the same
-  std::uint64_t tick_ = 0;                                      // of the last sample
+  std::vector<std::shared_ptr<const metrics::SeriesText>> texts_;  // by probe, then of what is judged; for that style
+  std::vector<std::unique_ptr<Kept>> targets_;                     // by index
+  std::map<std::uint32_t, Accumulators> prepared_;                 // of vacant indices
+  std::shared_ptr<const std::vector<ObservedObject>> objects_;     // as of the last sample
+  metrics::Losses losses_;                                         // the same
+  std::uint64_t tick_ = 0;                                         // of the last sample
   std::int64_t first_sample_ns_ = 0;
   config::Limits limits_;
   Shedding shedding_;

@@ -94,7 +94,7 @@ void Scraper::target_removed(const targets::Target& target) {
 
 bool Scraper::has_answered(const targets::Target& target) const {
   const auto& kept = targets_.at(target.ref.index);
-  return kept && !kept->past->history().points(0).empty();
+  return kept && !kept->past->history().empty();
 }
 
 bool Scraper::follow_table() {

@@ -17,20 +17,29 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-/// 5 000 containers of podman's; a larger file is none of theirs.
-constexpr std::int64_t kLargestFile = 8 << 20;
+// A user writes those of his own engine, and may put anything there.
+constexpr std::int64_t kLargestFile = 8 << 20;     // 5 000 containers of podman's; a larger one is none of theirs
+constexpr std::int64_t kLargestOfUsers = 1 << 20;  // 600 of them
+constexpr std::size_t kMostLists = 16;             // of podman's: two for each driver that storage was used with
+constexpr std::size_t kLongestText = 512;          // bytes, of a name, an image, a label: it stands in every series
+constexpr int kDeepest = 8;                        // of what is nested; twice as deep as what is looked for
 
-/// Discarded if the file is not there or is no JSON. A user may have put anything in its place since it was looked at:
+Json parse_json(const char* begin, const char* end) {
+  const auto keeps = [](int depth, Json::parse_event_t, const Json&) { return depth <= kDeepest; };
+  return Json::parse(begin, end, keeps, false);
+}
+
+/// Discarded if the file is not there or is no JSON. Another one may have come in its place since it was looked at:
 /// opening it must not wait for somebody.
-Json read_json(const std::string& path) {
+Json read_json(const std::string& path, std::int64_t largest) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   struct stat status{};
-  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > kLargestFile) {
+  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > largest) {
     return Json(Json::value_t::discarded);
   }
   std::string text(static_cast<std::size_t>(status.st_size), '\0');
   const ssize_t size = ::read(file.get(), text.data(), text.size());
-  return Json::parse(text.data(), text.data() + std::max<ssize_t>(size, 0), nullptr, false);
+  return parse_json(text.data(), text.data() + std::max<ssize_t>(size, 0));
 }
 
 const Json* part(const Json& object, const char* name) {
@@ -38,10 +47,23 @@ const Json* part(const Json& object, const char* name) {
   return object.is_object() && found != object.end() ? &*found : nullptr;
 }
 
+/// The text, or nothing if it is none or no engine would give it.
+std::string text_of(const Json& value) {
+  const auto* const text = value.get_ptr<const std::string*>();
+  return text != nullptr && text->size() <= kLongestText ? *text : "";
+}
+
 /// A text member of a JSON object, or nothing.
 std::string member(const Json& object, const char* name) {
   const Json* const found = part(object, name);
-  return found != nullptr && found->is_string() ? found->get<std::string>() : "";
+  return found != nullptr ? text_of(*found) : "";
+}
+
+/// The image that podman names in a JSON text within its JSON.
+std::string image_of(const Json& container) {
+  const Json* const found = part(container, "metadata");
+  const auto* const text = found != nullptr ? found->get_ptr<const std::string*>() : nullptr;
+  return text != nullptr ? member(parse_json(text->data(), text->data() + text->size()), "image-name") : "";
 }
 
 /// Docker with user namespaces keeps all that it has in a directory "<uid>.<gid>".
@@ -51,16 +73,16 @@ bool is_remapped(const std::string& name) {
 
 }  // namespace
 
-std::optional<EngineFiles::Version> EngineFiles::version_of(const std::string& path) {
+std::optional<EngineFiles::Version> EngineFiles::version_of(const std::string& path, std::int64_t largest) {
   struct stat status{};
-  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > kLargestFile) {
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > largest) {
     return std::nullopt;
   }
   return Version{status.st_ino, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
 }
 
-EngineFiles::Names EngineFiles::read_docker(const std::string& path, const std::string& id) {
-  const Json container = read_json(path);
+EngineFiles::Names EngineFiles::read_docker(const std::string& path, std::int64_t largest, const std::string& id) {
+  const Json container = read_json(path, largest);
   const std::string name = member(container, "Name");  // "/web"
   if (name.size() <= 1) {
     return {};
@@ -77,17 +99,18 @@ EngineFiles::Names EngineFiles::read_docker(const std::string& path, const std::
   return {{id, std::move(known)}};
 }
 
-EngineFiles::Names EngineFiles::read_podman(const std::string& path) {
+EngineFiles::Names EngineFiles::read_podman(const std::string& path, std::int64_t largest) {
   Names all;
-  const Json containers = read_json(path);
+  const Json containers = read_json(path, largest);
   for (const Json& container : containers.is_array() ? containers : Json::array()) {
     const Json* const names = part(container, "names");
-    if (names == nullptr || !names->is_array() || names->empty() || !names->front().is_string()) {
+    const std::string name = names != nullptr && names->is_array() && !names->empty() ? text_of(names->front()) : "";
+    if (name.empty()) {
       continue;
     }
     ContainerName known;
-    known.container = names->front().get<std::string>();
-    known.image = member(Json::parse(member(container, "metadata"), nullptr, false), "image-name");
+    known.container = name;
+    known.image = image_of(container);
     all.emplace(member(container, "id"), std::move(known));
   }
   return all;
@@ -95,7 +118,7 @@ EngineFiles::Names EngineFiles::read_podman(const std::string& path) {
 
 void EngineFiles::add_podman(const std::string& storage, Places& places) {
   for (const fs::path& directory : entries(storage)) {
-    if (directory.filename().string().ends_with("-containers")) {
+    if (directory.filename().string().ends_with("-containers") && places.podman.size() < kMostLists) {
       places.podman.push_back(directory / "containers.json");
       places.podman.push_back(directory / "volatile-containers.json");  // of `podman run --rm`
     }
@@ -108,6 +131,7 @@ void EngineFiles::look() {
     file.asked = false;
   }
   Places& machine = places_[""];
+  machine.largest = kLargestFile;
   const std::string docker = sources_.lib + "/docker";
   machine.docker = {docker + "/containers", sources_.snap + "/docker/common/var-lib-docker/containers"};
   for (const fs::path& below : entries(docker)) {
@@ -122,6 +146,7 @@ void EngineFiles::look() {
       continue;
     }
     Places& users = places_[std::to_string(status.st_uid)];
+    users.largest = kLargestOfUsers;
     const std::string share = (home / ".local" / "share").string();
     users.docker.push_back(share + "/docker/containers");
     add_podman(share + "/containers/storage", users);
@@ -129,19 +154,20 @@ void EngineFiles::look() {
 }
 
 template <class Read>
-const EngineFiles::Names* EngineFiles::names_in(const std::string& path, Read read) {
+const EngineFiles::Names* EngineFiles::names_in(const std::string& path, std::int64_t largest, Read read) {
   const auto known = files_.find(path);
   if (known != files_.end() && known->second.asked) {
     return &known->second.names;
   }
-  const auto version = version_of(path);
+  const auto version = version_of(path, largest);
   if (!version) {
     return nullptr;
   }
   File& file = files_[path];
   if (file.version != *version) {
-    file.names = read(path);
+    file.names = read(path, largest);
     file.version = *version;
+    file.largest = largest;
   }
   file.asked = true;
   return &file.names;
@@ -159,7 +185,7 @@ std::optional<ContainerName> EngineFiles::find(const CgroupIdentity& container) 
   };
   if (container.runtime != "docker") {
     for (const std::string& list : places->second.podman) {
-      if (auto name = named(names_in(list, read_podman))) {
+      if (auto name = named(names_in(list, places->second.largest, read_podman))) {
         return name;
       }
     }
@@ -168,7 +194,8 @@ std::optional<ContainerName> EngineFiles::find(const CgroupIdentity& container) 
     for (const std::string& directory : places->second.docker) {
       std::string file = directory;
       file.append("/").append(id).append("/config.v2.json");
-      if (auto name = named(names_in(file, [&id](const std::string& path) { return read_docker(path, id); }))) {
+      const auto read = [&id](const std::string& path, std::int64_t largest) { return read_docker(path, largest, id); };
+      if (auto name = named(names_in(file, places->second.largest, read))) {
         return name;
       }
     }
@@ -181,7 +208,8 @@ void EngineFiles::forget_others() {
 }
 
 bool EngineFiles::changed() const {
-  return std::ranges::any_of(files_, [](const auto& entry) { return version_of(entry.first) != entry.second.version; });
+  return std::ranges::any_of(
+      files_, [](const auto& entry) { return version_of(entry.first, entry.second.largest) != entry.second.version; });
 }
 
 }  // namespace tacho::targets

@@ -35,20 +35,22 @@ class EngineFiles {
   struct File {
     Version version{};
     Names names;  ///< by id
+    std::int64_t largest = 0;
     bool asked = false;
   };
   struct Places {
     std::vector<std::string> docker;  ///< directories with one directory a container
     std::vector<std::string> podman;  ///< lists of containers
+    std::int64_t largest = 0;         ///< bytes that a file there may have
   };
 
-  static std::optional<Version> version_of(const std::string& path);
-  static Names read_docker(const std::string& path, const std::string& id);
-  static Names read_podman(const std::string& path);
+  static std::optional<Version> version_of(const std::string& path, std::int64_t largest);
+  static Names read_docker(const std::string& path, std::int64_t largest, const std::string& id);
+  static Names read_podman(const std::string& path, std::int64_t largest);
   static void add_podman(const std::string& storage, Places& places);
   /// The file's names, read if they are not known yet; nullptr if there is none.
   template <class Read>
-  const Names* names_in(const std::string& path, Read read);
+  const Names* names_in(const std::string& path, std::int64_t largest, Read read);
 
   NameSources sources_;
   std::map<std::string, Places> places_;  // by number of the user; "" for the machine's

@@ -1,6 +1,7 @@
 #include "targets/target_table.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace tacho::targets {
@@ -10,11 +11,7 @@ namespace {
 constexpr auto kLongestWait = std::chrono::minutes(5);
 
 /// They cost what a live target costs.
-constexpr std::ptrdiff_t kMostResting = 32;
-
-/// Of all places, how many targets of one ordinary user have places of their own.
-constexpr std::size_t kSharesOfAll = 8;
-constexpr std::size_t kLeastShare = 8;
+constexpr std::size_t kMostResting = 32;
 
 /// As an operator's log names it.
 std::string title_of(const DesiredTarget& target) {
@@ -24,32 +21,6 @@ std::string title_of(const DesiredTarget& target) {
 }  // namespace
 
 TargetTable::TargetTable(std::size_t max_targets) : slots_(max_targets + 1), epochs_(max_targets + 1) {}
-
-std::unique_ptr<Target>* TargetTable::oldest_of(Target::State state, Time before) {
-  std::unique_ptr<Target>* oldest = nullptr;
-  for (auto& slot : slots_) {
-    if (slot && slot->state == state && slot->ended < before && (oldest == nullptr || slot->ended < (*oldest)->ended)) {
-      oldest = &slot;
-    }
-  }
-  return oldest;
-}
-
-/// Not the place of a target that ended in this very plan: the kernel still takes its members for members.
-std::unique_ptr<Target>* TargetTable::free_slot(Time now, TargetObserver& observer) {
-  const auto empty = std::find(slots_.begin() + kOther + 1, slots_.end(), nullptr);
-  if (empty != slots_.end()) {
-    return &*empty;
-  }
-  std::unique_ptr<Target>* oldest = oldest_of(Target::State::resting, Time::max());
-  if (oldest == nullptr) {
-    oldest = oldest_of(Target::State::ended, now);
-  }
-  if (oldest != nullptr) {
-    remove(*oldest, observer);
-  }
-  return oldest;
-}
 
 void TargetTable::remove(std::unique_ptr<Target>& slot, TargetObserver& observer) {
   observer.target_removed(*slot);
@@ -96,36 +67,6 @@ void TargetTable::put_into_other(DesiredTarget wanted, Changes& changes, TargetO
   overflow(std::move(wanted), changes, observer);
 }
 
-std::size_t TargetTable::largest_share() const {
-  return std::max<std::size_t>(kLeastShare, (slots_.size() - 1) / kSharesOfAll);
-}
-
-Target* TargetTable::weaker_than(const DesiredTarget& wanted, const TargetObserver& observer) const {
-  const auto share_of = [this](const std::string& owner) {
-    const auto found = shares_.find(owner);
-    return owner.empty() || found == shares_.end() ? 0 : found->second;
-  };
-  Target* weakest = nullptr;
-  std::pair<bool, Rank> weakness;
-  for (auto slot = slots_.begin() + kOther + 1; slot != slots_.end(); ++slot) {
-    if (!*slot || (*slot)->state != Target::State::live) {
-      continue;
-    }
-    const DesiredTarget& other = (*slot)->wanted;
-    const bool idle = !observer.has_answered(**slot);
-    const bool greedy = idle && other.rank == Rank::loose && wanted.rank == Rank::loose &&
-                        share_of(other.owner) > share_of(wanted.owner) + 1;
-    if (other.rank <= wanted.rank && !greedy) {
-      continue;
-    }
-    if (weakest == nullptr || std::pair(idle, other.rank) >= weakness) {
-      weakest = slot->get();
-      weakness = {idle, other.rank};
-    }
-  }
-  return weakest;
-}
-
 void TargetTable::vacate(Target& target, Time now, Changes& changes, TargetObserver& observer) {
   --shares_[target.wanted.owner];
   put_into_other(target.wanted, changes, observer);
@@ -133,12 +74,6 @@ void TargetTable::vacate(Target& target, Time now, Changes& changes, TargetObser
   target.ended = now;
   target.wanted.cgroups.clear();
   target.wanted.processes.clear();
-}
-
-bool TargetTable::has_ended_ones() const {
-  return std::any_of(slots_.begin() + kOther + 1, slots_.end(), [this](const auto& slot) {
-    return slot && slot->state != Target::State::live && !successors_.contains(slot->ref.index);
-  });
 }
 
 TargetTable::Changes TargetTable::apply(std::vector<DesiredTarget> wanted, Time now, TargetObserver& observer,
@@ -212,21 +147,42 @@ TargetTable::Changes TargetTable::add_waiting(Time now, TargetObserver& observer
   Changes changes;
   most -= std::min(most, successors_.size());
   add_successors(changes, observer);
+  // Within a step places only fill up: what was not found once is not looked for again, for each of many targets.
+  std::size_t occupied = kOther + 1;  // all places before this one are
+  bool full = false;
+  std::optional<bool> any_ended;
+  std::set<std::pair<Rank, std::string>> strong;  // for whom nobody is weaker
+  const auto weaker = [&](const DesiredTarget& desired) -> Target* {
+    const auto like = std::pair(desired.rank, desired.rank == Rank::loose ? desired.owner : std::string());
+    Target* const found = strong.contains(like) ? nullptr : weaker_than(desired, observer);
+    if (found == nullptr) {
+      strong.insert(like);
+    }
+    return found;
+  };
   for (; most > 0 && !waiting_.empty(); --most) {
     DesiredTarget desired = std::move(waiting_.front());
     waiting_.pop_front();
     const bool has_its_share = !desired.owner.empty() && shares_[desired.owner] >= largest_share();
-    if (auto* const slot = has_its_share ? nullptr : free_slot(now, observer); slot != nullptr) {
+    auto* const slot = has_its_share || full ? nullptr : free_slot(occupied, now, observer);
+    full = full || (!has_its_share && slot == nullptr);
+    if (full && !any_ended) {
+      any_ended = has_ended_ones();
+    }
+    if (slot != nullptr) {
       add(*slot, std::move(desired), changes, observer);
-    } else if (!has_its_share && has_ended_ones()) {
+      if (!*slot) {
+        occupied = std::min(occupied, static_cast<std::size_t>(slot - slots_.data()));
+      }
+    } else if (!has_its_share && *any_ended) {
       changes.postponed = true;
       if (overflowed_before_.contains(desired.labels)) {
         put_into_other(std::move(desired), changes, observer);
       }
-    } else if (Target* const weaker = has_its_share ? nullptr : weaker_than(desired, observer); weaker != nullptr) {
-      vacate(*weaker, now, changes, observer);
+    } else if (Target* const other = has_its_share ? nullptr : weaker(desired); other != nullptr) {
+      vacate(*other, now, changes, observer);
       ++shares_[desired.owner];
-      successors_.emplace(weaker->ref.index, std::move(desired));
+      successors_.emplace(other->ref.index, std::move(desired));
     } else {
       put_into_other(std::move(desired), changes, observer);
     }
@@ -245,12 +201,18 @@ bool TargetTable::release_ended(Time seen, Time now, TargetObserver& observer) {
       released = true;
     }
   }
-  const auto rests = [](const auto& slot) { return slot && slot->state == Target::State::resting; };
-  for (auto resting = std::ranges::count_if(slots_, rests); resting > kMostResting; --resting) {
-    if (auto* const oldest = oldest_of(Target::State::resting, Time::max()); oldest != nullptr) {
-      remove(*oldest, observer);
-      released = true;
+  std::vector<std::unique_ptr<Target>*> resting;
+  for (auto& slot : slots_) {
+    if (slot && slot->state == Target::State::resting) {
+      resting.push_back(&slot);
     }
+  }
+  if (resting.size() > kMostResting) {
+    std::ranges::stable_sort(resting, {}, [](const auto* slot) { return (*slot)->ended; });
+    for (auto* const slot : std::span(resting).first(resting.size() - kMostResting)) {
+      remove(*slot, observer);
+    }
+    released = true;
   }
   return released;
 }

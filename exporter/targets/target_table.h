@@ -44,7 +44,7 @@ class TargetObserver {
   /// Called after a number of additions and removals, before the kernel gets the members of the new targets. It waits
   /// for the kernel.
   virtual Result<void> targets_changed() = 0;
-  /// Called when the kernel has the members of all targets, which may be told to others from then on.
+  /// Called when the kernel has the members of all targets, which may be published from then on.
   virtual void targets_known() = 0;
 };
 
@@ -124,7 +124,8 @@ class TargetTable {
   void add(std::unique_ptr<Target>& slot, DesiredTarget wanted, Changes& changes, TargetObserver& observer);
   void put_into_other(DesiredTarget wanted, Changes& changes, TargetObserver& observer);
   [[nodiscard]] bool has_ended_ones() const;
-  std::unique_ptr<Target>* free_slot(Time now, TargetObserver& observer);
+  /// @param occupied all places before this one are; moved on to the one that is found
+  std::unique_ptr<Target>* free_slot(std::size_t& occupied, Time now, TargetObserver& observer);
   void overflow(DesiredTarget wanted, Changes& changes, TargetObserver& observer);
   void remove(std::unique_ptr<Target>& slot, TargetObserver& observer);
   std::unique_ptr<Target>* oldest_of(Target::State state, Time before);

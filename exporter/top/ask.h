@@ -17,7 +17,7 @@ namespace tacho::top {
 /// The path of the table of targets.
 std::string table_path(const Choice& choice, std::size_t limit);
 
-/// Who asks the tacho that the options name. Errors name the option.
+/// A client of the tacho that the options name. Errors name the option.
 Result<std::unique_ptr<Client>> open_client(const TopOptions& options);
 
 /// What a tacho says about some of its targets.

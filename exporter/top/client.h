@@ -13,7 +13,7 @@ namespace tacho::top {
 /// How a server is asked.
 struct Manners {
   std::string ca_file;                ///< certificates to trust (PEM); empty: the system's
-  bool any_certificate = false;       ///< trust whoever answers
+  bool any_certificate = false;       ///< trust any server
   std::chrono::seconds patience{10};  ///< with each wait for the answer
 };
 

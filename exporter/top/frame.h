@@ -9,11 +9,11 @@
 
 namespace tacho::top {
 
-/// One target as /api/v1/targets tells of it. NaN where tacho does not know.
+/// One target as /api/v1/targets reports it. NaN: unavailable.
 struct Row {
   static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   std::string id;
-  std::string name;               ///< with the labels that tell namesakes apart; printable
+  std::string name;               ///< with the labels that distinguish namesakes; printable
   double rate = 0;                ///< requests per second
   double last = 0;                ///< the same, of the last second
   double p50 = kUnknown;          ///< seconds

@@ -9,7 +9,7 @@
 
 namespace tacho::top {
 
-/// A request as /api/v1/slow tells of it; texts are printable.
+/// A request as /api/v1/slow reports it; texts are printable.
 struct SlowRow {
   double age = 0;       ///< seconds
   double duration = 0;  ///< seconds

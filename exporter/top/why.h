@@ -7,14 +7,14 @@
 
 namespace tacho::top {
 
-/// What the requests of a target wait for, as /api/v1/why tells of it; texts are printable.
+/// What the requests of a target wait for, as /api/v1/why reports it; texts are printable.
 struct WhyTarget {
   /// A column of the table: means of a period.
   struct Means {
     std::string title;
     double seconds = 0;         ///< a request
     std::vector<double> parts;  ///< the same, in the order of WhyTarget::parts
-    double rate = 0;            ///< requests per second; NaN: not told
+    double rate = 0;            ///< requests per second; NaN: unavailable
   };
 
   std::string id;

@@ -29,7 +29,7 @@ class Listener {
   /// that nobody listens on any more is replaced.
   static Result<Listener> open(const ListenAddress& address);
 
-  /// Takes a descriptor that listens already, whoever made it; its path is not removed.
+  /// Takes a descriptor that listens already and was made elsewhere; its path is not removed.
   static Listener adopt(UniqueFd fd, std::string bound, bool is_unix) {
     return {std::move(fd), std::move(bound), "", is_unix};
   }

@@ -13,6 +13,11 @@
 #include <utility>
 
 namespace tacho::web {
+namespace {
+
+constexpr unsigned kMostReads = 512;  // of a TLS connection: two a record, one each time that it waits
+
+}  // namespace
 
 Stream::Stream(UniqueFd socket, SSL_CTX* context) : socket_(std::move(socket)) {
   if (context != nullptr) {
@@ -20,8 +25,22 @@ Stream::Stream(UniqueFd socket, SSL_CTX* context) : socket_(std::move(socket)) {
     if (ssl_) {
       SSL_set_fd(ssl_.get(), socket_.get());
       SSL_set_accept_state(ssl_.get());
+      BIO* const bio = SSL_get_rbio(ssl_.get());
+      BIO_set_callback_ex(bio, limit_reads);
+      BIO_set_callback_arg(bio, reinterpret_cast<char*>(&reads_));
     }
   }
+}
+
+/// Called before and after each operation on the socket; what it returns before one is the result if it is not
+/// positive.
+long Stream::limit_reads(BIO* bio, int operation, const char* /*bytes*/, std::size_t /*size*/, int /*number*/,
+                         long /*value*/, int result, std::size_t* /*done*/) {
+  if (operation != BIO_CB_READ || ++*reinterpret_cast<unsigned*>(BIO_get_callback_arg(bio)) <= kMostReads) {
+    return result;
+  }
+  BIO_clear_retry_flags(bio);
+  return -1;
 }
 
 Stream::Step Stream::judge(int result) const {

@@ -12,6 +12,9 @@
 namespace tacho::web {
 
 /// A connection to a client, plain or TLS, on a nonblocking socket. One thread at a time.
+///
+/// TLS lets a client say nothing at any length: records of one byte, new keys. OpenSSL goes on as long as there is
+/// more, so a connection is ended after as many records as no request needs.
 class Stream {
  public:
   /// The result of a step.
@@ -23,6 +26,9 @@ class Stream {
 
   /// @param context none: plain
   Stream(UniqueFd socket, SSL_CTX* context);
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  ~Stream() = default;
 
   [[nodiscard]] int fd() const { return socket_.get(); }
   [[nodiscard]] bool tls() const { return ssl_ != nullptr; }
@@ -50,8 +56,11 @@ class Stream {
   };
 
   [[nodiscard]] Step judge(int result) const;
+  static long limit_reads(BIO* bio, int operation, const char* bytes, std::size_t size, int number, long value,
+                          int result, std::size_t* done);
 
   UniqueFd socket_;
+  unsigned reads_ = 0;
   std::unique_ptr<SSL, Free> ssl_;
 };
 

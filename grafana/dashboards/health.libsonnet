@@ -162,7 +162,7 @@ local cost = {
     panels.timeseries({
       title: 'Memory',
       shows: 'Resident memory of tacho in user space.',
-      beware: 'as the whole memory: maps of BPF programs belong to the kernel, some 54 KiB a target on two CPUs.',
+      beware: 'as the whole memory: maps of BPF programs belong to the kernel, 88 KiB a target on two CPUs.',
       unit: 'bytes',
       queries: [panels.query(s.gauge('process_resident_memory_bytes'), '{{instance}}')],
     }),

@@ -2,7 +2,6 @@
 
 import base64
 import contextlib
-import os
 import socket
 import threading
 import time
@@ -18,7 +17,6 @@ from support.tacho import Tacho, target
 
 SECONDS = 3
 HASH = "$2b$10$KCdZs7yqvl6ig9rAUBrXaubFVzhsuilan81UybjyHriQ0PH0b0cRW"  # bcrypt of "secret"
-LIMIT = 1.0  # for each scrape of somebody else
 
 
 def web_config(directory, *, tls=False, users=False, kind=P256):
@@ -44,26 +42,13 @@ def served(request, tmp_path_factory):
         yield tacho, {"tls": tls, "headers": headers}
 
 
-def limit(port, **options) -> float:
-    """A second, and what a scrape takes on this machine anyway, which may be busy with other things.
-
-    Where it has more to do than it can, connections wait to be accepted, and the kernel has a client knock again after a
-    second (TCP's first retransmission).
-    """
-    load = os.getloadavg()[0]
-    overloaded = load > 4 * os.cpu_count()
-    if overloaded:
-        print(f"load {load:.0f} on {os.cpu_count()} CPUs: a retransmission of a second is allowed for")
-    return LIMIT + max(attack.times_of_scrapes(port, 1, **options)) + (1 if overloaded else 0)
-
-
 STALLS = [attack.STALLED_GET, attack.HALF_HEAD, attack.WHOLE_GET, b"", b"\x16\x03\x01"]
 
 
 @pytest.mark.parametrize("rate", slow_but([35, 1000], [35, 100, 1000], "rates between"))
 def test_stalls_delay_no_scrape(served, rate):
     tacho, options = served
-    most = limit(tacho.port, **options)
+    most = attack.limit(tacho.port, **options)
     payload = attack.client_hello() if options["tls"] else attack.STALLED_BODY
     with attack.Stalls(tacho.port, payload, rate) as stalls:
         times = attack.times_of_scrapes(tacho.port, SECONDS, **options)
@@ -74,7 +59,7 @@ def test_stalls_delay_no_scrape(served, rate):
 @pytest.mark.parametrize("payload", slow_but([attack.HALF_HEAD, b"\x16\x03\x01"], STALLS, "more of what may be left unsaid"), ids=repr)
 def test_other_stalls_delay_no_scrape(served, payload):
     tacho, options = served
-    most = limit(tacho.port, **options)
+    most = attack.limit(tacho.port, **options)
     with attack.Stalls(tacho.port, payload, 300, source="127.0.0.9"):
         times = attack.times_of_scrapes(tacho.port, SECONDS, **options)
     assert max(times) <= most, f"the slowest of {len(times)} scrapes took {max(times):.2f} s"
@@ -86,8 +71,20 @@ def test_handshakes_that_cost_much_delay_no_scrape(tmp_path, sources):
     flags = [f"--web.config.file={web_config(tmp_path, tls=True, kind=RSA4096)}"]
     with Tacho(flags=flags) as tacho:
         options = {"tls": True, "source": "127.99.99.99"}
-        most = limit(tacho.port, **options)
+        most = attack.limit(tacho.port, **options)
         with attack.Stalls(tacho.port, attack.client_hello(), 300, sources=sources):
+            times = attack.times_of_scrapes(tacho.port, SECONDS, **options)
+    assert max(times) <= most, f"the slowest of {len(times)} scrapes took {max(times):.2f} s"
+
+
+def test_hellos_in_records_of_one_byte_delay_no_scrape(tmp_path):
+    """Of the longest hello that may be: each would be read to its end, for as long as more of it comes."""
+    hello = b"\x01\x01\xff\x00\x03\x03" + bytes(60_000)
+    records = b"".join(b"\x16\x03\x01\x00\x01" + bytes([byte]) for byte in hello)
+    with Tacho(flags=[f"--web.config.file={web_config(tmp_path, tls=True)}"]) as tacho:
+        options = {"tls": True, "source": "127.99.99.99"}
+        most = attack.limit(tacho.port, **options)
+        with attack.Callers(tacho.port, records, 2):
             times = attack.times_of_scrapes(tacho.port, SECONDS, **options)
     assert max(times) <= most, f"the slowest of {len(times)} scrapes took {max(times):.2f} s"
 
@@ -100,7 +97,7 @@ def test_thousands_of_sources_delay_no_scrape_of_who_was_served_before(served, p
     tacho, options = served
     if options["tls"]:
         payload = attack.client_hello()
-    most = limit(tacho.port, source="127.99.99.99", **options)
+    most = attack.limit(tacho.port, source="127.99.99.99", **options)
     with attack.Stalls(tacho.port, payload, 1000, sources=5000) as stalls:
         times = attack.times_of_scrapes(tacho.port, SECONDS, source="127.99.99.99", **options)
     assert stalls.opened > 1000 * SECONDS / 4, "the attack was none"
@@ -109,7 +106,7 @@ def test_thousands_of_sources_delay_no_scrape_of_who_was_served_before(served, p
 
 def test_a_flood_of_scrapes_delays_no_scrape():
     with Tacho() as tacho:
-        most = limit(tacho.port)
+        most = attack.limit(tacho.port)
         stop = threading.Event()
 
         def flood():

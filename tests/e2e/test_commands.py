@@ -13,6 +13,7 @@ import pytest
 from support import paths
 from support.certificate import self_signed
 from support.cgroup import Cgroup
+from support.clients import exact
 from support.exposition import Samples
 from support.process import Process
 from support.servers import ExactServer
@@ -115,6 +116,26 @@ def test_without_privilege_it_says_what_is_missing():
     refused = tacho("--web.listen-address=127.0.0.1:0", **UNPRIVILEGED)
     assert refused.returncode == 1
     assert "CAP_BPF" in refused.stderr, refused.stderr
+
+
+@pytest.mark.parametrize(("held", "missing"), [("bpf", "CAP_PERFMON"), ("perfmon", "CAP_BPF")])
+def test_with_half_the_privilege_it_says_which_half_is_missing(held, missing):
+    half = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", f"--inh-caps=-all,+{held}", f"--ambient-caps=-all,+{held}"]
+    refused = subprocess.run([*half, paths.TACHO, "--web.listen-address=127.0.0.1:0"], capture_output=True, text=True, timeout=30)
+    assert refused.returncode == 1 and missing in refused.stderr, refused.stderr
+
+
+def test_whoever_has_both_capabilities_may_be_anybody(cgroups, agree):
+    both = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all,+bpf,+perfmon",
+            "--ambient-caps=-all,+bpf,+perfmon", "--no-new-privs"]  # fmt: skip
+    group = cgroups("anybody")
+    with ExactServer(group.prefix) as server, tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o755)
+        file = pathlib.Path(directory) / "tacho.yaml"
+        file.write_text(f"targets: [{{name: anybody, cgroup: {group.path}}}]\n")
+        with Tacho(flags=[f"--config.file={file}"], prefix=both) as running, running.watch("anybody") as change:
+            counted = exact(server.address, 500, connections=3)
+        agree("as uid 65534 with BPF and PERFMON", counted, change)
 
 
 def test_cgroup_that_does_not_exist_yet_is_a_warning_and_absent():

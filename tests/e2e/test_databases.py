@@ -2,10 +2,14 @@
 
 import pytest
 
-from support.clients import mariadb_slap, pgbench
+from support.clients import Counted, mariadb_slap, pgbench
 from support.clients.pgbench import initialize
+from support.clients.postgres import PostgresClient
+from support.process import run
 from support.servers import MariaDB, Postgres
+from support.servers.postgres import postgres_programs
 from support.tacho import Tacho, target
+from support.waiting import wait_until
 
 
 def test_postgresql_on_a_unix_socket(cgroups, agree):
@@ -16,6 +20,26 @@ def test_postgresql_on_a_unix_socket(cgroups, agree):
             counted = pgbench(server, transactions=1009, connections=8, host=server.directory)
         agree("PostgreSQL, unix socket", counted, change)
         assert change.of("tacho_connections_total", role="server") == 0, "unix sockets are not in the connections"
+
+
+def test_postgresql_asks_for_a_password(cgroups, agree):
+    """By SCRAM (RFC 5802), which takes the client three turns."""
+    group = cgroups("postgres")
+    with Postgres(group.prefix) as server, Tacho({"targets": [target("postgres", group.path)]}) as tacho:
+
+        def log_in(**more: str) -> str:
+            command = [postgres_programs() / "psql", "-w", "-h", "127.0.0.1", "-p", server.port, "-t", "-c", "SELECT 'let in'"]
+            return run(command, env={**server.environment, **more}, check=False)
+
+        with PostgresClient(server.port) as client:
+            client.query("ALTER ROLE postgres PASSWORD 'secret'")
+            (server.directory / "data" / "pg_hba.conf").write_text("host all all 127.0.0.1/32 scram-sha-256\n")
+            client.query("SELECT pg_reload_conf()")
+        wait_until(lambda: "let in" not in log_in(), 20, "the server asks for a password")
+        with tacho.watch("postgres") as change:
+            for _ in range(11):
+                assert "let in" in log_in(PGPASSWORD="secret")
+        agree("PostgreSQL, SCRAM", Counted("psql", 11 * (3 + 1), 1), change)
 
 
 def test_postgresql_over_tls(cgroups, agree):

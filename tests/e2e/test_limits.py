@@ -6,11 +6,13 @@ import smtplib
 import socket
 import subprocess
 import tempfile
+import time
 
 import pytest
 
 from support.certificate import self_signed
 from support.clients import Counted, ab
+from support.clients.resp import RespClient
 from support.clients.tls import TlsConnection
 from support.net import free_port, udp_ports
 from support.process import Process
@@ -111,6 +113,20 @@ def test_processes_of_a_target_that_serve_each_other_count(cgroups, agree):
         with Tacho({"targets": [target("both", group.path)]}) as tacho, tacho.watch("both") as change:
             counted = ab(front.url("/return"), MESSAGES)
     agree("HAProxy and nginx in one target", dataclasses.replace(counted, requests=2 * counted.requests), change)
+
+
+def test_a_blocking_pop_waits_for_its_news_and_counts(cgroups, agree):
+    group = cgroups("list")
+    wait = 0.3
+    with Redis(group.prefix) as server, Tacho({"targets": [target("list", group.path)]}) as tacho:
+        with tacho.watch("list") as change, connect(server) as client, RespClient(server.port) as other:
+            for _ in range(3):
+                client.sendall(b"BLPOP list 0\r\n")
+                time.sleep(wait)
+                other.command("RPUSH list news")
+                assert client.recv(4096).endswith(b"news\r\n")
+    agree("redis, BLPOP", Counted("socket", 2 * 3, 1), change)
+    assert change.of("tacho_request_duration_seconds_sum") >= 3 * wait
 
 
 def test_what_is_pushed_is_no_request(cgroups, agree):

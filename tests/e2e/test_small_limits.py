@@ -1,16 +1,21 @@
 """Under small limits tacho works, or ends and says what is missing."""
 
+import contextlib
 import resource
+import signal
+import socket
 import subprocess
 
 import pytest
 
-from support import paths
+from support import net, paths
 from support.clients import exact
+from support.exposition import Samples
 from support.process import Process
 from support.servers import ExactServer
 from support.slow import slow_but
 from support.tacho import Tacho, target
+from support.waiting import wait_until
 
 MEBIBYTE = 1 << 20
 ENOUGH = {
@@ -46,6 +51,23 @@ def test_too_few_descriptors_are_named(descriptors):
         assert "Too many open files" in tacho.output
 
 
+@pytest.mark.parametrize("descriptors", slow_but([100], [64, 80, 100, 128, 140], "numbers between too few and enough"))
+def test_who_starts_without_enough_descriptors_is_not_ready(descriptors):
+    """It serves, or it ends: what it lacks it says either way."""
+    free = net.free_port()
+    with Process([paths.TACHO, f"--web.listen-address=127.0.0.1:{free}"], prefix=limited(resource.RLIMIT_NOFILE, descriptors)) as tacho:
+
+        def told() -> bool:
+            if not tacho.running:
+                return True
+            with contextlib.suppress(OSError):
+                return net.exchange(f"127.0.0.1:{free}", "/-/ready")[0] == 503
+            return False
+
+        wait_until(told, 40, "it says that it is not ready, or has ended")
+        assert "Too many open files" in tacho.output
+
+
 def test_too_little_memory_ends_it_with_a_reason():
     with Process([paths.TACHO, "--web.listen-address=127.0.0.1:0"], prefix=limited(resource.RLIMIT_AS, 60 * MEBIBYTE)) as tacho:
         assert tacho.wait(timeout=30) == 1
@@ -55,3 +77,15 @@ def test_too_little_memory_ends_it_with_a_reason():
 def test_one_exposition_that_cannot_be_written_is_an_error():
     with open("/dev/full", "w", encoding="utf-8") as full:
         assert subprocess.run([paths.TACHO, "once"], stdout=full, stderr=subprocess.DEVNULL, timeout=60).returncode == 1
+
+
+def test_a_log_that_takes_nothing_stops_nothing():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = "127.0.0.1:{}".format(free.getsockname()[1])
+    with Process([paths.TACHO, f"--web.listen-address={address}"], prefix=["sh", "-c", 'exec "$@" 2>/dev/full', "sh"]) as tacho:
+        wait_until(lambda: net.exchange(address, "/metrics")[0] == 200, 30, "it serves")
+        for _ in range(3):
+            tacho.signal(signal.SIGHUP)
+        samples = Samples.parse(net.exchange(address, "/metrics")[2].decode())
+        assert samples.get("tacho_log_dropped_lines_total") > 0
+

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from support import net, paths
+from support import memory, net, paths
 from support.clients import ExactBatches
 from support.servers import ExactServer
 from support.tacho import Tacho, target
@@ -99,7 +99,29 @@ def test_a_flood_of_questions_costs_no_count_and_is_survived(cgroups, agree):
             assert tacho.resident_bytes() < resident + (8 << 20), "answers that nobody takes are not kept"
 
 
+def test_who_keeps_all_answers_is_ended_before_who_counts(cgroups, agree):
+    """They are memory that the collector has written: of its own, where memory is counted."""
+    if reason := memory.why_not():
+        pytest.skip(reason)
+    group = cgroups("hoarded")
+    config = {"targets": [target("hoarded", group.path)]}
+    with (
+        memory.MemoryCgroup("hoard") as limited,
+        ExactServer(group.prefix) as server,
+        ExactBatches(server.address, connections=2) as batches,
+        Tacho(config, program=paths.TACHO_WITH_HOLE, prefix=limited.prefix) as tacho,
+    ):
+        with tacho.watch("hoarded") as change:
+            limited.limit(limited.used + (24 << 20))
+            with contextlib.suppress(OSError):
+                print(tacho.http("/hole/hoard", timeout=30)[2], "answers are kept")
+            counted = batches.send(211)
+            tacho.process.wait_for_line("web process was ended by signal 9", timeout=30)
+            tacho.next_scrape()
+        agree("beside a web process that keeps all answers", counted, change)
+
+
 def test_the_product_has_no_hole():
     with Tacho(NOTHING) as tacho:
-        assert tacho.http("/hole/attempts")[0] == tacho.http("/hole/flood")[0] == tacho.http("/hole/crash")[0] == 404
+        assert {tacho.http(f"/hole/{what}")[0] for what in ("attempts", "flood", "hoard", "crash")} == {404}
     assert b"/hole/" not in pathlib.Path(paths.TACHO).read_bytes()

@@ -1,6 +1,6 @@
 // tacho with a deliberate hole, for tests only: whoever asks for /hole/attempts has the web process try what somebody
 // would who has taken it over, and reads how each attempt ended; /hole/flood has it ask for all there is and
-// take no answer; /hole/crash ends it by a write to nowhere.
+// take no answer; /hole/hoard has it keep all answers that it can get; /hole/crash ends it by a write to nowhere.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -25,8 +25,11 @@
 #include <csignal>
 #include <cstring>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <vector>
 
+#include "boundary/lane.h"
 #include "boundary/question.h"
 #include "page/query.h"
 #include "run.h"
@@ -117,6 +120,24 @@ void try_processes(Report& report, pid_t collector) {
   }
 }
 
+bool leads_to_another_process(int descriptor) {
+  int type = 0;
+  socklen_t size = sizeof(type);
+  return ::getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
+}
+
+/// Descriptors of its own: who receives one has to close it, which may take for ever.
+void try_passing(Report& report) {
+  constexpr int kDescriptors = 64;
+  std::array<std::byte, 1> nothing{};
+  for (int descriptor = 3; descriptor < kDescriptors; ++descriptor) {
+    if (leads_to_another_process(descriptor)) {
+      report.add("pass:" + std::to_string(descriptor),
+                 tacho::boundary::send_message(descriptor, nothing, descriptor, MSG_DONTWAIT) ? 0 : -1);
+    }
+  }
+}
+
 int find_listener() {
   constexpr int kDescriptors = 64;
   for (int descriptor = 3; descriptor < kDescriptors; ++descriptor) {
@@ -159,6 +180,13 @@ void try_power(Report& report) {
     ::_exit(0);
   }
   report.add("fork", child);
+  try {
+    std::thread([] {}).join();
+    report.add("thread", 0);
+  } catch (const std::system_error& error) {
+    errno = error.code().value();
+    report.add("thread", -1);
+  }
   report.add("execve", ::execve("/bin/sh", none.data(), none.data()));
   report.add("setuid", ::setresuid(0, 0, 0));
   report.add("unshare", ::unshare(CLONE_NEWUSER));
@@ -177,14 +205,9 @@ Response attempts(const Request& request) {
   try_bpf(report);
   try_processes(report, static_cast<pid_t>(std::stol(parameters.at("collector"))));
   try_power(report);
+  try_passing(report);
   try_listener(report);
   return report.response();
-}
-
-bool leads_to_another_process(int descriptor) {
-  int type = 0;
-  socklen_t size = sizeof(type);
-  return ::getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
 }
 
 /// Asks for pages and more, as fast as it can, and takes no answer: says how many questions went out.
@@ -211,6 +234,30 @@ Response flood(const Request& /*request*/) {
   return response;
 }
 
+/// Asks for pages and keeps the answers: says how many descriptors it has of them.
+Response hoard(const Request& /*request*/) {
+  constexpr int kDescriptors = 64;
+  constexpr int kMost = 100'000;
+  const tacho::boundary::Question question{.kind = Kind::text_metrics};
+  std::vector<tacho::UniqueFd> kept;
+  for (int descriptor = 3; descriptor < kDescriptors; ++descriptor) {
+    if (!leads_to_another_process(descriptor)) {
+      continue;
+    }
+    while (kept.size() < kMost && tacho::boundary::send_message(descriptor, std::as_bytes(std::span(&question, 1)))) {
+      std::array<std::byte, 64> status{};
+      auto answer = tacho::boundary::receive_message(descriptor, status);
+      if (!answer.descriptor) {
+        break;
+      }
+      kept.push_back(std::move(answer.descriptor));
+    }
+  }
+  Response response;
+  response.body = std::to_string(kept.size());
+  return response;
+}
+
 Response crash(const Request& /*request*/) {
   static int* volatile nowhere = nullptr;  // where the compiler does not know
   *nowhere = 1;                            // NOLINT(clang-analyzer-core.NullDereference): that is what it is for
@@ -224,6 +271,7 @@ int main(int argc, char** argv) {
     return std::vector<tacho::web::Route>{
         {.path = "/hole/attempts", .methods = {"GET"}, .handler = attempts},
         {.path = "/hole/flood", .methods = {"GET"}, .handler = flood},
+        {.path = "/hole/hoard", .methods = {"GET"}, .handler = hoard},
         {.path = "/hole/crash", .methods = {"GET"}, .handler = crash},
     };
   });

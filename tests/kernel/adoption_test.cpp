@@ -120,15 +120,7 @@ TEST_CASE("a request that is open when tacho starts ends as a reply without a re
 
 TEST_CASE("a datagram server that is older than tacho serves clients with ports that they chose, too") {
   const Cgroup cgroup(playground() + "/" + unique_name());
-  Child server(cgroup.directory(), [](Line& parent) {
-    const UniqueFd socket = bound_socket(0);
-    parent.tell(port_of(socket));
-    for (int i = 0; i < kRequests; ++i) {
-      send_to(socket, ntohs(spin_for(socket).sin_port));
-    }
-    parent.tell();
-    (void)parent.hear();
-  });
+  Child server = echo_server(cgroup.directory(), 0, kRequests);
   const auto port = static_cast<std::uint16_t>(server.hear());
   auto config = watching(cgroup.path());
   config.probes.poll.enabled = false;

@@ -1,9 +1,6 @@
 // Requests whose threads are not what they seem.
 
-#include <linux/io_uring.h>
 #include <netinet/in.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -16,6 +13,7 @@
 #include "kernel/support/child.h"
 #include "kernel/support/datagrams.h"
 #include "kernel/support/known_work.h"
+#include "kernel/support/ring.h"
 #include "kernel/support/running.h"
 #include "kernel/support/server.h"
 #include "kernel/support/wire.h"
@@ -29,51 +27,6 @@ namespace {
 constexpr int kRequests = 11;
 constexpr std::size_t kRequest = 10;
 constexpr std::size_t kReply = 20;
-
-/// A ring with room for one operation, which a worker of the kernel does.
-class Ring {
- public:
-  Ring() {
-    fd_ = UniqueFd(static_cast<int>(::syscall(SYS_io_uring_setup, 1, &parameters_)));
-    if (!fd_) {
-      return;
-    }
-    const auto map = [this](std::size_t size, std::int64_t offset) {
-      void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_.get(), offset);
-      must(memory != MAP_FAILED, "mmap");
-      return static_cast<char*>(memory);
-    };
-    submissions_ = map(parameters_.sq_off.array + sizeof(std::uint32_t), IORING_OFF_SQ_RING);
-    completions_ = map(parameters_.cq_off.cqes + 2 * sizeof(io_uring_cqe), IORING_OFF_CQ_RING);
-    entry_ = reinterpret_cast<io_uring_sqe*>(map(sizeof(io_uring_sqe), IORING_OFF_SQES));
-  }
-  [[nodiscard]] bool available() const { return static_cast<bool>(fd_); }
-
-  /// Has a worker send, and waits for it.
-  void send(const UniqueFd& socket, const std::string& bytes) {
-    *entry_ = {};
-    entry_->opcode = IORING_OP_SEND;
-    entry_->flags = IOSQE_ASYNC;
-    entry_->fd = socket.get();
-    entry_->addr = reinterpret_cast<std::uint64_t>(bytes.data());
-    entry_->len = static_cast<std::uint32_t>(bytes.size());
-    at(submissions_, parameters_.sq_off.array) = 0;
-    __atomic_fetch_add(&at(submissions_, parameters_.sq_off.tail), 1, __ATOMIC_RELEASE);
-    must(::syscall(SYS_io_uring_enter, fd_.get(), 1, 1, IORING_ENTER_GETEVENTS, nullptr, 0) == 1, "io_uring_enter");
-    __atomic_fetch_add(&at(completions_, parameters_.cq_off.head), 1, __ATOMIC_RELEASE);
-  }
-
- private:
-  static std::uint32_t& at(char* memory, std::uint32_t offset) {
-    return *reinterpret_cast<std::uint32_t*>(memory + offset);
-  }
-
-  io_uring_params parameters_{};
-  UniqueFd fd_;
-  char* submissions_ = nullptr;  // mapped until the process ends
-  char* completions_ = nullptr;
-  io_uring_sqe* entry_ = nullptr;
-};
 
 }  // namespace
 
@@ -201,7 +154,7 @@ TEST_CASE("of what workers of io_uring answer nothing is told but that it was se
     const std::string reply(kReply, 'r');
     for (int i = 0; i < kRequests; ++i) {
       receive_once(connection, kRequest);
-      ring.send(connection, reply);
+      ring.send(connection, reply, Ring::By::worker);
     }
     // Its own thread is not taken for theirs.
     receive_once(connection, kRequest);
@@ -220,15 +173,7 @@ TEST_CASE("of what workers of io_uring answer nothing is told but that it was se
 
 TEST_CASE("of datagrams nothing is told but that they were served") {
   const Watched where;
-  Child server(where.directory(), [](Line& parent) {
-    const UniqueFd socket = bound_socket(20'000);
-    parent.tell(port_of(socket));
-    for (int i = 0; i < kRequests; ++i) {
-      send_to(socket, ntohs(spin_for(socket).sin_port));
-    }
-    parent.tell();
-    (void)parent.hear();
-  });
+  Child server = echo_server(where.directory(), 20'000, kRequests);
   const auto port = static_cast<std::uint16_t>(server.hear());
   const UniqueFd client = bound_socket(0);
   for (int i = 0; i < kRequests; ++i) {

@@ -136,3 +136,37 @@ TEST_CASE("what a broker's subscribers acknowledge are messages, what they ask a
   server.tell();
   server.finish();
 }
+
+TEST_CASE("a WebSocket is told by its first frame within five requests behind the connection's first GET, not later") {
+  const int requests = GENERATE(1, 5, 6);
+  CAPTURE(requests);
+  const std::string pong = "\x8a\x84mask1234"s;
+  const Watched where;
+  Child server = server_that(where.directory(), [&](const UniqueFd& connection, Line&) {
+    for (int i = 0; i < requests; ++i) {
+      receive_once(connection, kUpgrade.size());
+      send_once(connection, kReply);
+    }
+    for (int i = 0; i < kDeliveries; ++i) {
+      send_once(connection, kDelivery);
+      receive_once(connection, pong.size());
+    }
+    send_once(connection, kDelivery);
+  });
+  const UniqueFd client = connect_to(server);
+  for (int i = 0; i < requests; ++i) {
+    say(client, kUpgrade);
+    receive_once(client, kReply);
+  }
+  for (int i = 0; i < kDeliveries; ++i) {
+    receive_once(client, kDelivery);
+    say(client, pong);
+  }
+  receive_once(client, kDelivery);
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == requests + (requests <= 5 ? 0 : kDeliveries));
+  server.tell();
+  (void)server.hear();
+  server.tell();
+  server.finish();
+}

@@ -106,11 +106,7 @@ TEST_CASE("answers that come from two at once are each counted for the one that 
   {
     std::vector<std::jthread> answering;
     for (const UniqueFd& peer : peers) {
-      answering.emplace_back([&peer] {
-        for (int i = 0; i < kCalls; ++i) {
-          send_to(peer, ntohs(spin_for(peer).sin_port));
-        }
-      });
+      answering.emplace_back([&peer] { send_back(peer, kCalls); });
     }
   }
   (void)caller.hear();

@@ -60,9 +60,7 @@ TEST_CASE("who is read before its arrival is told is served, though the socket h
       send_to(socket, peer_port);
       parent.tell(port_of(socket));
       (void)spin_for(socket);
-      for (int request = 0; request < kRequests; ++request) {
-        send_to(socket, ntohs(spin_for(socket).sin_port));
-      }
+      send_back(socket, kRequests);
       (void)parent.hear();
     }
     parent.tell();
@@ -190,13 +188,11 @@ TEST_CASE("a request that was read before its arrival was told does not cost the
   Child server(where.directory(), [&](Line& parent) {
     const UniqueFd socket = bound_socket(20061);
     parent.tell(port_of(socket));
-    for (int i = 0; i < kAtOnce; ++i) {
-      send_to(socket, ntohs(spin_for(socket).sin_port));
-    }
+    send_back(socket, kAtOnce);
     for (int i = 0; i < kLater; ++i) {
       (void)parent.hear();  // it has come
       std::this_thread::sleep_for(kPause);
-      send_to(socket, ntohs(spin_for(socket).sin_port));
+      send_back(socket);
     }
     parent.tell();
     (void)parent.hear();

@@ -92,6 +92,10 @@ void check(const Habit& habit) {
   } else {
     CHECK(multiplexed() == 0);
   }
+  // What is found in one read is told of the turn alone.
+  if (!habit.apart) {
+    CHECK(where.value("tacho_multiplexed_connections_total") == 0);
+  }
   server.tell();
   server.finish();
 }
@@ -111,6 +115,7 @@ std::vector<Habit> in_the_clear() {
       {"different commands that begin like each other but for a number", {{set + get}}, true},
       {"commands with tags", {{"a001 NOOP\r\na002 NOOP\r\n"}}, true},
       {"different commands, a line each", {{"EHLO x\r\n"}, {mail}, {"a line\r\n.\r\n"}, {"QUIT\r\n"}}, true},
+      {"several that begin differently", {{"select a\ninsert b\n"}, {"{\"get\":1}\n[2,3,4,5]\n"}}, false},
       {"one by one", {ask, ask, ask}, false},
       {"a command of several words", {{set}, {get}}, false},
       {"mail, one by one",
@@ -174,6 +179,7 @@ std::vector<Habit> read_by_themselves() {
       {"different methods", {{kGet, head}}, true, true},
       {"two at a time now and then, on one connection", now_and_then, true, true, 1},
       {"two at a time once", once, false, true},
+      {"texts that begin differently", {{R"({"get":1234567890})", R"([1,2,3,4,5,6,7,8,9])"}}, false, true},
       {"head and body", {{head, std::string(40, 'b')}, {numbered(1), std::string(24, 'b')}}, false, true},
       {"chunks of an upload", {{head}, {chunk, chunk, chunk, "0\r\n\r\n"}}, false, true},
       {"short chunks", {{head}, {"5\r\nhello\r\n", "5\r\nhello\r\n", "0\r\n\r\n"}}, false, true},

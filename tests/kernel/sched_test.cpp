@@ -190,7 +190,7 @@ TEST_CASE("two threads that share a CPU wait for each other") {
 TEST_CASE("a parent is blocked while its vfork child has not executed anything") {
   const Watched where;
   const Done done = work_in(shared(), where.cgroup(), [] {
-    const pid_t pid = ::vfork();
+    const pid_t pid = ::vfork();  // NOLINT(bugprone-unsafe-functions): what it makes the parent wait for is the subject
     if (pid == 0) {
       sleep_for(kSleepNs);
       ::_exit(0);

@@ -304,3 +304,26 @@ TEST_CASE("a quota limits the CPUs, and time kept from running by it is told") {
   again.tell();
   again.finish();
 }
+
+TEST_CASE("of a thread that is no longer watched when it ends nothing is left in the table") {
+  auto config = watching(playground() + "/*");
+  config.probes.sched.attach = tacho::config::Attach::raw_tracepoint;
+  config.probes.socket.enabled = false;
+  config.probes.poll.enabled = false;
+  Running tacho(config);
+  const auto entries = [&tacho] {
+    return tacho.page().value("tacho_map_entries", {{"probe", "sched"}, {"map", "sched_states"}});
+  };
+  const Cgroup watched(playground() + "/" + unique_name());
+  REQUIRE(tacho.wait_for([&] { return tacho.watches({{"cgroup", watched.path()}}); }));
+  const double before = entries();
+  Child child = sleepers_in(watched.directory());
+  (void)child.hear();
+  REQUIRE(tacho.wait_for([&] { return entries() >= before + kSleepers + 1; }));
+  move_to(Cgroup::mount() + playground(), child.pid());  // which the pattern does not match
+  child.tell();
+  (void)child.hear();
+  child.tell();
+  child.finish();
+  CHECK(tacho.wait_for([&] { return entries() == before; }));
+}

@@ -160,6 +160,33 @@ TEST_CASE("unix connections carry requests, stream and packet sockets alike") {
   }
 }
 
+TEST_CASE("a request on a unix connection is in no figure of what is open") {
+  const Watched where;
+  const Name name = unix_name();
+  Child server(where.directory(), [&name](Line& parent) {
+    const UniqueFd listener = bound_socket(AF_UNIX, SOCK_STREAM, name);
+    must(::listen(listener.get(), 8) == 0, "listen");
+    parent.tell();
+    const UniqueFd connection(::accept(listener.get(), nullptr, nullptr));
+    serve(connection, 1, 10, 20);
+    receive_once(connection, 10);
+    parent.tell();
+    (void)parent.hear();
+  });
+  (void)server.hear();
+  const UniqueFd client = connected_socket(AF_UNIX, SOCK_STREAM, name);
+  ask(client, 1, 10, 20);
+  send_once(client, 10);
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == 1);
+  CHECK(where.receives() == 2);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  CHECK(where.value("tacho_connections_active", {{"role", "server"}}) == 0);
+  CHECK(where.value("tacho_connections_total", {{"role", "server"}}) == 0);
+  server.tell();
+  server.finish();
+}
+
 TEST_CASE("datagrams that are answered are requests") {
   for (const int family : {AF_INET, AF_INET6}) {
     CAPTURE(family);

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 
+#include "kernel/map.h"
 #include "kernel/mapped_array.h"
 #include "targets/targets_object.h"
 
@@ -128,4 +129,16 @@ TEST_CASE("what a target does without goes with it, and all programs are told th
   CHECK(state.shared().shed == TACHO_SHED_NOTHING);
   // Nobody has to look his target up again.
   CHECK(state.shared().generation == generation);
+}
+
+TEST_CASE("a map is not opened with keys or values of another size than the kernel's") {
+  const Maps state;
+  const auto& object = *state.object;
+  using tacho::kernel::Map;
+  const auto map = Map<std::uint64_t, target_ref>::open(object, "cgroup_targets");
+  REQUIRE(map);
+  CHECK_FALSE(map->contains(1));
+  CHECK_FALSE(Map<std::uint32_t, target_ref>::open(object, "cgroup_targets"));
+  CHECK_FALSE(Map<std::uint64_t, std::uint32_t>::open(object, "cgroup_targets"));
+  CHECK_FALSE(Map<std::uint64_t, target_ref>::open(object, "cgroup_target"));
 }

@@ -1,5 +1,9 @@
 // Durations of requests agree with what client and server saw themselves.
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include <array>
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -179,6 +183,35 @@ TEST_CASE("known durations fall into the buckets that hold them") {
     observed += count;
   }
   CHECK(observed == kRequests);
+  server.tell();
+  server.finish();
+}
+
+TEST_CASE("what waits in the client's own socket is none of a request's time") {
+  const Watched where;
+  Child server(where.directory(), [](Line& parent) {
+    const UniqueFd listener = listen_tcp();
+    parent.tell(port_of(listener));
+    serve(accept_from(listener), kRequests, 10, 20);
+    parent.tell();
+    (void)parent.hear();
+  });
+  const UniqueFd client = connect_tcp(static_cast<std::uint16_t>(server.hear()));
+  const auto cork = [&client](int on) {
+    must(::setsockopt(client.get(), IPPROTO_TCP, TCP_CORK, &on, sizeof(on)) == 0, "TCP_CORK");
+  };
+  Span known;
+  for (int i = 0; i < kRequests; ++i) {
+    cork(1);
+    send_once(client, 10);
+    // The kernel holds it back for 200 ms at the most.
+    std::this_thread::sleep_for(100ms);
+    const Moment gone = timed([&] { cork(0); });
+    known += between(gone, timed([&] { receive_once(client, 20); }));
+  }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == kRequests);
+  CHECK(where.sum("tacho_request_duration_seconds") <= known.most);
   server.tell();
   server.finish();
 }

@@ -46,14 +46,15 @@ class Boot:
                 self.lines.setdefault(other, []).append(rest)
 
 
-def command(kernel: Kernel, image: pathlib.Path, initramfs: pathlib.Path, words: str) -> list[str]:
+def command(kernel: Kernel, image: pathlib.Path, initramfs: pathlib.Path, words: str, cpus: str = "") -> list[str]:
+    """`cpus`: as -smp has it; empty: as many as work."""
     if kernel.machine == "amd64":
         emulator, console, cpu = "qemu-system-x86_64", "ttyS0", CPUS.get(kernel.name, "max")
         machine = []
     else:
         emulator, console, cpu = "qemu-system-aarch64", "ttyAMA0", "cortex-a72"
         machine = ["-machine", "virt"]
-    cpus = "2" if (kernel.name, kernel.machine) in SECOND_CPU else "1"
+    cpus = cpus or ("2" if (kernel.name, kernel.machine) in SECOND_CPU else "1")
     if not shutil.which(emulator):
         raise Unavailable(f"{emulator} is not installed: deploy/install-deps matrix")
     return [
@@ -64,7 +65,14 @@ def command(kernel: Kernel, image: pathlib.Path, initramfs: pathlib.Path, words:
 
 
 def boot(
-    kernel: Kernel, image: pathlib.Path, initramfs: pathlib.Path, words: str = "", timeout: float = 600, echo=None, options: list[str] = []
+    kernel: Kernel,
+    image: pathlib.Path,
+    initramfs: pathlib.Path,
+    words: str = "",
+    timeout: float = 600,
+    echo=None,
+    options: list[str] = [],
+    cpus: str = "",
 ) -> Boot:
     """Boots it, waits for it to switch itself off, and returns what it said; ends it after `timeout` seconds.
 
@@ -73,7 +81,7 @@ def boot(
     outcome = Boot()
     emulator = subprocess.Popen(
         # Not left behind by a matrix that is ended.
-        ["setpriv", "--pdeathsig", "TERM", "timeout", "--kill-after=5", str(timeout), *command(kernel, image, initramfs, words), *options],
+        ["setpriv", "--pdeathsig", "TERM", "timeout", "--kill-after=5", str(timeout), *command(kernel, image, initramfs, words, cpus), *options],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

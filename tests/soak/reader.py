@@ -46,6 +46,7 @@ def waited_so_far(pid: int) -> float:
 class Scrape:
     begin: float
     took: float  # without what both sides waited for a CPU, which others had, on this machine or beside it
+    clock: float  # with it
     counted: float
     fault: str = ""
 
@@ -79,11 +80,12 @@ def _read(port: int, pid: int, paused: Pause, end, results) -> None:
         waited, begin = waited_so_far(pid), time.monotonic()
         try:
             status, body = attack.scrape(port, tls=True, headers="Accept: text/plain;version=0.0.4\r\n", timeout=30)
-            took = time.monotonic() - begin - (waited_so_far(pid) - waited)
+            clock = time.monotonic() - begin
+            took = clock - (waited_so_far(pid) - waited)
             counted = Samples.parse(body.decode()).get("tacho_requests_total", target="steady")
-            scrape = Scrape(begin, took, counted, "" if status == 200 else f"answered {status}")
+            scrape = Scrape(begin, took, clock, counted, "" if status == 200 else f"answered {status}")
         except (OSError, LookupError, ValueError) as error:
-            scrape = Scrape(begin, 0, 0, repr(error))
+            scrape = Scrape(begin, 0, 0, 0, repr(error))
         if paused.begun() == pauses:
             results.put(scrape)
 

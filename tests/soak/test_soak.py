@@ -69,10 +69,11 @@ def judge(scrapes: list[Scrape], done: list[tuple[float, str]], alone: float) ->
     def during(scrape: Scrape) -> str:
         return next((name for begin, name in reversed(done) if begin <= scrape.begin), "the beginning")
 
-    slowest = sorted(scrapes, key=lambda scrape: scrape.took)[-5:]
+    slowest, longest = (sorted(scrapes, key=key)[-5:] for key in (lambda scrape: scrape.took, lambda scrape: scrape.clock))
     print(f"{len(done)} troubles, {len(scrapes)} scrapes, one alone takes {alone:.2f} s, the slowest:")
     for scrape in slowest:
         print(f"  {scrape.took:.2f} s, {during(scrape)}")
+    print("with what both sides waited for a CPU:", ", ".join(f"{scrape.clock:.2f} s" for scrape in longest))
     assert not [(during(scrape), scrape.fault) for scrape in scrapes if scrape.fault]
     assert slowest[-1].took <= LIMIT + alone, "a scrape was held up"
     good = [scrape for scrape in scrapes if not scrape.fault]

@@ -1,6 +1,7 @@
 """Clients that mean no good, and the reader beside them who must not notice."""
 
 import contextlib
+import os
 import selectors
 import socket
 import ssl
@@ -8,6 +9,7 @@ import threading
 import time
 
 IP_BIND_ADDRESS_NO_PORT = 24
+LIMIT = 1.0  # for each scrape of somebody else
 STALLED_BODY = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"
 STALLED_GET = b"GET /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"
 HALF_HEAD = b"GET /metrics HTTP/1.1\r\nHost:"
@@ -85,6 +87,30 @@ class Stalls:
         self._thread.join()
 
 
+class Callers:
+    """So many clients of 127.0.0.1, each of which connects, says something as long as it is read, leaves, and begins again."""
+
+    def __init__(self, port: int, payload: bytes, clients: int):
+        self._address, self._payload = ("127.0.0.1", port), payload
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(clients)]
+
+    def _run(self):
+        while not self._stop.is_set():
+            with contextlib.suppress(OSError), socket.create_connection(self._address, timeout=1) as client:
+                client.sendall(self._payload)
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *error):
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+
 def scrape(
     port: int, *, tls: bool = False, headers: str = "", source: str = "127.0.0.1", path: str = "/metrics", timeout: float = 10
 ) -> tuple[int, bytes]:
@@ -115,3 +141,16 @@ def times_of_scrapes(port: int, seconds: float, **options) -> list[float]:
         assert status == 200 and b"tacho_build_info" in body, f"a scrape was answered {status}"
         time.sleep(max(0.0, 0.25 - times[-1]))
     return times
+
+
+def limit(port: int, **options) -> float:
+    """A second, and what a scrape takes on this machine anyway, which may be busy with other things.
+
+    Where it has more to do than it can, connections wait to be accepted, and the kernel has a client knock again after a
+    second (TCP's first retransmission).
+    """
+    load = os.getloadavg()[0]
+    overloaded = load > 4 * os.cpu_count()
+    if overloaded:
+        print(f"load {load:.0f} on {os.cpu_count()} CPUs: a retransmission of a second is allowed for")
+    return LIMIT + max(times_of_scrapes(port, 1, **options)) + (1 if overloaded else 0)

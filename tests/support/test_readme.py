@@ -26,11 +26,25 @@ def test_every_sentence_has_an_entry_and_every_entry_a_sentence():
 
 def test_every_entry_names_tests_that_are_there():
     for limit in LIMITS:
-        assert bool(limit.get("tests")) != bool(limit.get("because")), limit["sentence"]
+        assert sum(key in limit for key in ("tests", "because", "reads")) == 1, limit["sentence"]
         for test in limit.get("tests", []):
             file, name = test.split(" ", 1)
             begins = f'TEST_CASE("{name}' if file.endswith(".cpp") else f"def {name}("
             assert begins in (TESTS / file).read_text(), f"{limit['sentence']}: {test} is not there"
+
+
+def test_every_read_of_user_memory_is_one_that_readme_tells_of():
+    """Who adds one, or reads more, looks at README's list and changes this one."""
+    [known] = [limit["reads"] for limit in LIMITS if "reads" in limit]
+    found = {}
+    for file in sorted((REPOSITORY / "bpf").rglob("*.[ch]")):
+        text = file.read_text()
+        reads = len(re.findall(r"\bbpf_(?:probe_read_user|copy_from_user|skb_load|xdp_load|dynptr_read)\w*\(", text))
+        values = dict(re.findall(r"^#define (\w+) (\d+)", text, re.MULTILINE))
+        wanted = [each.split()[0] for each in known.get(file.name, [])[1:]]
+        if reads or wanted:
+            found[file.name] = [reads, *(f"{name} {values.get(name)}" for name in wanted)]
+    assert found == known
 
 
 def test_sentences_end_where_they_end():

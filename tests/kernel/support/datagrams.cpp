@@ -71,6 +71,22 @@ sockaddr_in spin_for(const UniqueFd& socket) {
   return from;
 }
 
+void send_back(const UniqueFd& socket, int datagrams) {
+  for (int i = 0; i < datagrams; ++i) {
+    send_to(socket, ntohs(spin_for(socket).sin_port));
+  }
+}
+
+Child echo_server(const std::string& cgroup, std::uint16_t first, int datagrams) {
+  return Child(cgroup, [first, datagrams](Line& parent) {
+    const UniqueFd socket = bound_socket(first);
+    parent.tell(port_of(socket));
+    send_back(socket, datagrams);
+    parent.tell();
+    (void)parent.hear();
+  });
+}
+
 Batch::Batch(std::size_t most) : data_(most), from_(most), parts_(most), messages_(most) {
   for (std::size_t i = 0; i < most; ++i) {
     parts_[i] = {.iov_base = data_[i].data(), .iov_len = kDatagramBytes};

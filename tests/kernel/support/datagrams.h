@@ -6,9 +6,11 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "kernel/support/child.h"
 
 // Datagram sockets of the loopback interface; what fails throws.
 
@@ -26,6 +28,11 @@ void send_to(const UniqueFd& socket, std::uint16_t port);
 sockaddr_in spin_for(const UniqueFd& socket);
 /// The same. @param from where the kernel writes from where
 void spin_for(const UniqueFd& socket, sockaddr_in& from);
+/// Sends the next datagrams back to where they come from.
+void send_back(const UniqueFd& socket, int datagrams = 1);
+/// A process with a bound socket, whose port it tells. It sends so many datagrams back, and tells that.
+/// @param first as of bound_socket()
+Child echo_server(const std::string& cgroup, std::uint16_t first, int datagrams);
 
 /// Datagrams that one call receives and another one sends back to where they came from.
 class Batch {

@@ -180,3 +180,28 @@ parts_step() {
     echo "@@result $1 1"
   fi
 }
+
+# spare_cpus_step NAME: the kernel has room for more CPUs than there are, and the last one goes offline before tacho starts.
+late_cpu=
+spare_cpus_step() {
+  online=$(cat /sys/devices/system/cpu/online)
+  late_cpu=${online##*[-,]}
+  echo 0 >"/sys/devices/system/cpu/cpu$late_cpu/online"
+  echo "@@log online $online of possible $(cat /sys/devices/system/cpu/possible)"
+  [ "$(cat /sys/devices/system/cpu/possible)" != "$online" ] && [ "$(cat "/sys/devices/system/cpu/cpu$late_cpu/online")" = 0 ]
+  echo "@@result $1 $?"
+}
+
+# late_cpu_step METHOD SELECTOR NAME: that CPU comes online while tacho runs, and serves while another one asks.
+late_cpu_step() {
+  echo 1 >"/sys/devices/system/cpu/cpu$late_cpu/online"
+  in_group e2e taskset -c "$late_cpu" /work/exact_server --listen=127.0.0.1:0 --mode=epoll >"/tmp/$3.log" 2>&1 &
+  server=$!
+  wait_for 20 grep -qs listening "/tmp/$3.log"
+  with_tacho "$1" "$2"
+  taskset -c 0 /work/exact_client --connect="$(sed -n 's/^listening //p' "/tmp/$3.log")" --requests=1009 --connections=7 \
+    --requests-per-connection=50 >/tmp/client.log 2>&1 || sed 's/^/@@log /' /tmp/client.log
+  verdict "$3" 1009
+  kill "$server"
+  wait "$server"
+}

@@ -60,6 +60,20 @@ TEST_CASE("who has read once may read every minute; if not, it is forgotten") {
   CHECK(is_seen(readers, 270, 330));
 }
 
+TEST_CASE("nobody else makes a reader forgotten, by however many names or addresses") {
+  Readers readers;
+  come(readers, "10.0.0.1 Prometheus", 0, 300, 15);
+  const bool one_address = GENERATE(true, false);
+  for (int second = 300; second < 315; ++second) {
+    for (int i = 0; i < 64; ++i) {
+      const std::string number = std::to_string(i);
+      readers.scraped(one_address ? "10.0.0.2 " + number : "10.0.1." + number + " curl",
+                      kStart + std::chrono::seconds(second));
+    }
+  }
+  CHECK_FALSE(is_seen(readers, 301, 314));
+}
+
 TEST_CASE("a page that takes longer than somebody's interval is told with what may be done") {
   Readers readers;
   CHECK_FALSE(readers.complaint(1h));

@@ -174,7 +174,7 @@ TEST_CASE("hints name the remedy") {
   CHECK(hint("discovery: {listeners: nevr}") == "did you mean 'never'?");
   CHECK(hint("window 10s") == "write key: value");
   std::string probes;
-  for (const config::NamedProbe& probe : config::kProbes) {
+  for (const tacho::config::NamedProbe& probe : tacho::config::kProbes) {
     probes += std::string(probe.name) + ", ";
   }
   CHECK(hint("probes: {enabled: true}") == "keys here are " + probes + "anatomy");

@@ -215,12 +215,15 @@ TEST_CASE("a row that is too short gives fewer lines") {
   CHECK(lines(series, 0, Row{}).empty());
 }
 
-TEST_CASE("memory is a prefix for a counter, three for a histogram") {
+TEST_CASE("a target has its labels alone, however many families there are") {
   const BucketLayout layout;
-  const TargetSeries series(kFamilies, Labels{{"target", "web"}}, layout);
-  CHECK(series.memory() > 0);
-  CHECK(series.memory() < 1000);
-  CHECK(series.memory() / series.lines() < 12);
+  const auto text = std::make_shared<const SeriesText>(kFamilies, layout);
+  const TargetSeries series(text, Labels{{"target", "web"}});
+  const TargetSeries another(text, Labels{{"target", "another"}});
+  CHECK(series.memory() <= 2 * sizeof(R"(target="web")"));
+  Row row = make_row();
+  CHECK(lines(series, 0, row) == lines(TargetSeries(kFamilies, Labels{{"target", "web"}}, layout), 0, row));
+  CHECK(lines(another, 0, row) == lines(TargetSeries(kFamilies, Labels{{"target", "another"}}, layout), 0, row));
 }
 
 }  // namespace

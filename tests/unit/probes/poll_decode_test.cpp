@@ -49,8 +49,9 @@ void begin_wait(poll_shard& shard, std::chrono::nanoseconds ago) {
 void end_wait(poll_shard& shard, poll_outcome outcome, std::chrono::nanoseconds ago) {
   const auto ns = static_cast<std::uint64_t>(ago.count());
   ++shard.begin;
-  ++shard.duration[outcome].slots[metrics::slot_of(ns)];
-  shard.duration[outcome].sum_ns += ns;
+  ++shard.duration.slots[metrics::slot_of(ns)];
+  shard.duration.sum_ns += ns;
+  ++shard.completed[outcome];
   --shard.waiters;
   shard.started_ns -= static_cast<std::uint64_t>(kNow) - ns;
   ++shard.end;

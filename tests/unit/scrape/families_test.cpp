@@ -2,11 +2,17 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <ranges>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "config/labels.h"
 #include "config/load.h"
+#include "probes/registry.h"
+#include "scrape/self_families.h"
+#include "targets/labels.h"
 
 namespace tacho::scrape {
 namespace {
@@ -63,6 +69,47 @@ TEST_CASE("an entry that is refused is not said to match nothing, too") {
   const auto loaded = config::load_text("metrics: {drop: [[], {a: b}]}", "tacho.yaml");
   CHECK(loaded.errors.size() == 2);
   CHECK(pointless_drops(loaded.config).empty());
+}
+
+TEST_CASE("labels that series of targets have are reserved, and none is that tacho or Prometheus has no use for") {
+  config::TargetRule entry;
+  entry.name = "web";
+  targets::Labels labels = targets::labels_of(entry);
+  targets::CgroupIdentity identity;
+  identity.user = "1000";
+  targets::add_container(labels, {.namespace_ = "shop", .pod = "web-1", .container = "web"}, identity);
+  std::set<std::string, std::less<>> of_targets;
+  for (const auto& [name, value] : labels) {
+    of_targets.insert(name);
+  }
+  const auto add = [&of_targets](std::span<const metrics::Family> families) {
+    for (const metrics::Family& family : families) {
+      of_targets.insert(std::string(family.label));
+    }
+  };
+  for (const probes::Entry& probe : probes::registry()) {
+    add(probe.families());
+  }
+  for (const JudgedFamilies& judged : judged_families()) {
+    add(judged.families);
+  }
+  of_targets.erase("");
+  auto all = of_targets;
+  all.insert({"instance", "job", "le", "quantile"});
+  for (const SelfFamily& family : kSelfFamilies) {
+    for (const auto label : family.labels | std::views::split(',')) {
+      all.insert(std::string(label.begin(), label.end()));
+    }
+  }
+  const auto reserved = config::reserved_labels();
+  for (const std::string& label : of_targets) {
+    CAPTURE(label);
+    CHECK(std::ranges::find(reserved, label) != reserved.end());
+  }
+  for (const std::string_view label : reserved) {
+    CAPTURE(label);
+    CHECK(all.contains(label));
+  }
 }
 
 }  // namespace

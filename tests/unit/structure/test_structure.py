@@ -20,6 +20,7 @@ PROBES = re.findall(r"^ *PROBE\((\w+),", (EXPORTER / "config" / "probe_list.h").
 LIBBPF_OUTSIDE = {
     # The bytes of an object are in its skeleton, which nobody but the object's owner includes.
     **{f"probes/{probe}.cpp": {f"bpf/{probe}.skel.h", f"bpf/{probe}_basic.skel.h"} for probe in PROBES},
+    "probes/sched.cpp": {"bpf/sched.skel.h", "bpf/sched_basic.skel.h", "bpf/sched_hash.skel.h"},
     "targets/targets_object.cpp": {"bpf/targets.skel.h", "bpf/targets_basic.skel.h"},
     # Numbers of bpf(2)'s commands, for the list of calls that the collector keeps.
     "process/filters.cpp": {"linux/bpf.h"},

@@ -1,6 +1,5 @@
 #include "targets/container_names.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -9,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "named_containers.h"
 #include "targets/kubelet_links.h"
-#include "temp_tree.h"
 
 using tacho::targets::CgroupIdentity;
 using tacho::targets::ContainerName;
@@ -18,26 +17,9 @@ using tacho::targets::ContainerNames;
 using tacho::targets::NameSources;
 using tacho::targets::parse_pod_log;
 
+using namespace tacho::targets::test;
+
 namespace {
-
-const std::string kUid = "0a1b2c3d-0000-4000-8000-00112233aabb";
-
-std::string id_of(int number) {
-  const std::string digits = std::to_string(number);
-  return digits + std::string(64 - digits.size(), 'a');
-}
-
-CgroupIdentity container(const std::string& id, const std::string& runtime = "containerd",
-                         const std::string& uid = kUid) {
-  CgroupIdentity identity;
-  identity.kind = CgroupIdentity::Kind::container;
-  identity.place = CgroupIdentity::Place::runtime_root;
-  identity.path = "/" + id;
-  identity.container_id = id;
-  identity.runtime = runtime;
-  identity.pod_uid = uid;
-  return identity;
-}
 
 std::string log_of(const std::string& pod, const std::string& name, const std::string& uid = kUid) {
   return "/var/log/pods/shop_" + pod + "_" + uid + "/" + name + "/0.log";
@@ -48,15 +30,6 @@ void link_log(const TempTree& tree, const std::string& pod, const std::string& n
               const std::string& target) {
   const std::string file = pod + "_shop_" + name + "-" + id;
   tree.link("log/containers/" + file.substr(0, 251) + ".log", target);
-}
-
-ContainerNames names_in(
-    const TempTree& tree, ContainerNames::IsInhabited is_inhabited = [](const std::string&) { return true; }) {
-  return ContainerNames({.log = tree.path() + "/log",
-                         .lib = tree.path() + "/lib",
-                         .snap = tree.path() + "/snap",
-                         .home = tree.path() + "/home"},
-                        std::move(is_inhabited));
 }
 
 }  // namespace
@@ -292,33 +265,4 @@ TEST_CASE("an engine's containers are found in its other usual places, below wha
   inside.place = CgroupIdentity::Place::inside_container;
   others.refresh({inside});
   CHECK(others.known().empty());
-}
-
-TEST_CASE("what a user puts in the place of an engine's file does no harm") {
-  const TempTree tree;
-  const std::string storage = "home/me/.local/share/containers/storage/overlay-containers";
-  (void)tree.directory(storage);
-  CgroupIdentity mine = container(id_of(1), "podman", "");
-  mine.place = CgroupIdentity::Place::users;
-  mine.user = std::to_string(::getuid());
-  const std::string file = tree.path() + "/" + storage + "/containers.json";
-  auto names = names_in(tree);
-  SECTION("a pipe") {
-    REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
-  }
-  SECTION("a large file") {
-    (void)tree.file(storage + "/containers.json", "[");
-    std::filesystem::resize_file(file, std::uintmax_t{1} << 30);
-  }
-  SECTION("a directory") {
-    (void)tree.directory(storage + "/containers.json");
-  }
-  SECTION("deep nesting") {
-    (void)tree.file(storage + "/containers.json", std::string(1'000'000, '['));
-  }
-  SECTION("a link to what never ends") {
-    tree.link(storage + "/containers.json", "/dev/zero");
-  }
-  names.refresh({mine});
-  CHECK(names.known().empty());
 }

@@ -95,6 +95,32 @@ TEST_CASE("HEAD gets the headers of GET and no body") {
   CHECK(round_trip(server.address(), "HEAD /-/reload HTTP/1.1\r\nHost: a\r\n\r\n").status == 405);
 }
 
+TEST_CASE("Conditions and ranges are not for pages that are made anew each time") {
+  const RunningServer server(routes());
+  for (const char* const header : {"Range: bytes=0-1\r\n", "Range: bytes=99-\r\n", "If-Match: \"x\"\r\n",
+                                   "If-None-Match: *\r\n", "If-Modified-Since: Fri, 01 Jan 2100 00:00:00 GMT\r\n"}) {
+    INFO(header);
+    const Reply reply = get(server.address(), "/metrics", header);
+    CHECK(reply.status == 200);
+    CHECK(reply.body == "up 1\n");
+  }
+}
+
+TEST_CASE("Methods that no page has are refused") {
+  const RunningServer server(routes());
+  for (const auto& [method, status] : {std::pair{"PUT", 405},
+                                       {"DELETE", 405},
+                                       {"TRACE", 400},
+                                       {"PATCH", 405},
+                                       {"CONNECT", 405},
+                                       {"BREW", 400},
+                                       {"get", 400}}) {
+    INFO(method);
+    const std::string request = std::string(method) + " /metrics HTTP/1.1\r\nHost: a\r\n\r\n";
+    CHECK(round_trip(server.address(), request).status == status);
+  }
+}
+
 TEST_CASE("Who announces a body is refused at once, and reads the answer") {
   const RunningServer server(routes());
   const std::string start = "POST /echo HTTP/1.1\r\nHost: a\r\n";

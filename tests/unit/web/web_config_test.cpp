@@ -205,7 +205,19 @@ TEST_CASE("promtool agrees on what is valid") {
       std::string("http_server_config: {headers: {X-Other: no}}\n"),
       std::string("tls_server_config: {cert_file: a.crt}\n"),
       std::string("tls_server_config: {cert_file: a.crt, key_file: b, min_version: TLS14}\n"),
-      std::string("basic_auth_users: {}\nbasic_auth_users: {}\n"), std::string("- a\n"));
+      std::string("basic_auth_users: {}\nbasic_auth_users: {}\n"), std::string("- a\n"), std::string("{}\n"),
+      std::string("basic_auth_users: [a]\n"), std::string("basic_auth_users: {a: {}}\n"),
+      std::string("basic_auth_users: {b: " + hash + ", a: " + hash + "}\n"),
+      std::string("http_server_config: {http2: true}\n"), std::string("http_server_config: {http2: maybe}\n"),
+      std::string("http_server_config: {http3: true}\n"), std::string("http_server_config: {headers: [a]}\n"),
+      std::string("http_server_config: {headers: {X-Content-Type-Options: nosniff}}\n"),
+      std::string("http_server_config: {headers: {Strict-Transport-Security: max-age=1}}\n"),
+      std::string("tls_server_config: {key_file: a.key}\n"), std::string("tls_server_config: {cert_file: [a]}\n"),
+      std::string("tls_server_config: {cert_file: a.crt, key_file: b, unknown: c}\n"),
+      std::string("tls_server_config: {cert_file: a.crt, key_file: b, client_auth_type: Sometimes}\n"),
+      std::string("tls_server_config: {cert_file: a.crt, key_file: b, cipher_suites: [TLS_UNKNOWN]}\n"),
+      std::string("tls_server_config: {cert_file: a.crt, key_file: b, curve_preferences: [P-1]}\n"),
+      std::string("\"unclosed\n"), std::string("a: b: c\n"), std::string("\tx: 1\n"));
   const auto file = dir.write("web.yml", text);
   INFO(text);
   CHECK(promtool_accepts(file) == read_web_config(file).has_value());

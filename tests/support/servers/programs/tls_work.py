@@ -1,4 +1,4 @@
-"""A TLS server, a thread a connection: a line comes, `work` seconds later a line goes.
+"""A TLS server, a thread a connection: words come at once, `work` seconds for each of them later a line goes.
 
 Arguments: port, certificate, key, work, session tickets after a TLS 1.3 handshake.
 """
@@ -13,8 +13,8 @@ import time
 
 def serve(connection: socket.socket, context: ssl.SSLContext, work: float):
     with contextlib.suppress(OSError), context.wrap_socket(connection, server_side=True) as secured:
-        while secured.recv(1024):
-            time.sleep(work)
+        while words := secured.recv(1024).split():
+            time.sleep(work * len(words))
             secured.sendall(b"done\n")
 
 

@@ -1,0 +1,1 @@
+// A target needs a source to have headers precompiled for it (TachoTargets.cmake).

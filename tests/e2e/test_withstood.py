@@ -1,0 +1,238 @@
+"""Attacks that tacho has always withstood, while it watches hundreds of targets: it still does."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import ssl
+import struct
+import subprocess
+import threading
+import time
+
+import pytest
+
+from support import attack
+from support.cgroup import Cgroup
+from support.certificate import self_signed
+from support.exposition import OPENMETRICS, Samples
+from support.slow import SKIPPED
+from support.tacho import Tacho, target
+from support.waiting import wait_until
+
+TARGETS = 200 if SKIPPED else 1000
+SECONDS = 2
+ELSEWHERE = "127.99.99.99"
+MEBIBYTE = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def large():
+    """A tacho whose page is megabytes long."""
+    with contextlib.ExitStack() as stack:
+        parent = stack.enter_context(Cgroup("withstood"))
+        for number in range(TARGETS):
+            stack.enter_context(Cgroup(f"w{number}", parent))
+        config = {"targets": [target("w", f"{parent.path}/w*")], "limits": {"max_targets": TARGETS}}
+        with Tacho(config, start_timeout=60) as tacho:
+            wait_until(lambda: len(tacho.targets()["targets"]) == TARGETS, 30, "all are watched")
+            yield tacho
+
+
+class Crowd:
+    """So many clients at a time, each of which does one thing over and over."""
+
+    def __init__(self, clients: int, step):
+        self._step, self._stop, self.steps = step, threading.Event(), 0
+        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(clients)]
+
+    def _run(self):
+        while not self._stop.is_set():
+            with contextlib.suppress(OSError):
+                self._step()
+                self.steps += 1
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *error):
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+
+def check_scrapes(tacho, most: float, **options) -> None:
+    times = attack.times_of_scrapes(tacho.port, SECONDS, source=ELSEWHERE, **options)
+    print(f"{len(times)} scrapes, the slowest took {max(times):.2f} s, {most:.2f} s are allowed")
+    assert max(times) <= most
+
+
+@pytest.fixture(scope="module")
+def most(large) -> float:
+    """What a scrape may take; who makes it has been served before."""
+    return attack.limit(large.port, source=ELSEWHERE)
+
+
+def test_slow_readers_of_large_pages(large, most):
+    before = large.resident_bytes()
+    with contextlib.ExitStack() as stack:
+        for _ in range(60):
+            client = stack.enter_context(socket.socket())
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.connect(("127.0.0.1", large.port))
+            client.sendall(attack.WHOLE_GET)
+        check_scrapes(large, most)
+        grown = large.resident_bytes() - before
+    print(f"{grown / MEBIBYTE:.0f} MiB more")
+    assert grown < 96 * MEBIBYTE, "40 MiB of pages are kept for who reads slowly, and one is being made"
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/", "/targets"])
+def test_floods_of_whole_requests(large, most, path):
+    with Crowd(16 if SKIPPED else 64, lambda: attack.scrape(large.port, path=path)) as flood:
+        check_scrapes(large, most)
+    assert flood.steps > 16
+
+
+ENDLESS = [
+    b"GET / HTTP/1.1\r\nHost: a\r\nA: " + b"a" * 1_000_000,
+    b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 10_000,
+    b"GET /" + b"a" * 500_000,
+    attack.WHOLE_GET * 300,
+]
+
+
+def test_requests_that_are_too_long(large, most):
+    with contextlib.ExitStack() as stack:
+        for payload in ENDLESS:
+            stack.enter_context(attack.Callers(large.port, payload, 1))
+        check_scrapes(large, most)
+
+
+def test_of_pipelined_requests_the_first_is_answered(large):
+    with socket.create_connection(("127.0.0.1", large.port)) as client:
+        client.sendall(attack.WHOLE_ELSEWHERE.replace(b"/targets", b"/-/healthy") * 300)
+        answer = b""
+        with contextlib.suppress(ConnectionResetError):
+            while part := client.recv(65536):
+                answer += part
+    assert answer.count(b"HTTP/1.1 200") == 1
+
+
+def test_costly_questions(large, most):
+    words = "+".join(f"{number:x}" for number in range(300))[:1000]
+    ids = ",".join(row["id"] for row in json.loads(large.http("/api/v1/targets?limit=1000")[2])["rows"])[:15_000]
+    for question in (f"targets?filter={words}", "targets?limit=10000&sort=p99", f"history?ids={ids}", f"why?ids={ids}", f"slow?ids={ids}"):
+        began = time.monotonic()
+        status, _, body = large.http(f"/api/v1/{question}")
+        took = time.monotonic() - began
+        print(f"{question[:40]}: {len(body)} bytes in {took:.3f} s")
+        assert status == 200 and took < most
+
+
+def test_connections_that_are_reset_leave_nothing(large, most):
+    def reset():
+        with socket.create_connection(("127.0.0.1", large.port)) as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    descriptors, memory = len(large.descriptors()), large.resident_bytes()
+    many = 4_000 if SKIPPED else 20_000
+    with Crowd(4, reset) as clients:
+        check_scrapes(large, most)
+        wait_until(lambda: clients.steps >= many, 60, f"{many} connections")
+    wait_until(lambda: large.scrape().get("tacho_web_connections") == 1, 10, "all are forgotten")
+    assert len(large.descriptors()) == descriptors
+    assert large.resident_bytes() - memory < 16 * MEBIBYTE
+
+
+def test_time_in_which_it_was_stopped(large, most):
+    """With as many connections as there may be, all of which want something when it goes on."""
+    pids = [large.pid, large.web_pid]
+    with contextlib.ExitStack() as stack:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+            stack.callback(os.kill, pid, signal.SIGCONT)
+        for _ in range(700):
+            client = stack.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(("127.0.0.1", large.port))
+            with contextlib.suppress(OSError):
+                client.send(attack.HALF_HEAD)
+        time.sleep(3 if SKIPPED else 15)
+        for pid in reversed(pids):
+            os.kill(pid, signal.SIGCONT)
+        check_scrapes(large, most)
+    assert large.scrape().get("tacho_web_process_starts_total") == 1, "who was stopped did not hang"
+
+
+HASH = "$2b$10$KCdZs7yqvl6ig9rAUBrXaubFVzhsuilan81UybjyHriQ0PH0b0cRW"  # bcrypt of "secret"
+RIGHT, WRONG = (f"Authorization: Basic {code}\r\n" for code in ("cmVhZGVyOnNlY3JldA==", "cmVhZGVyOndyb25n"))
+
+
+def test_who_guesses_passwords_holds_up_nobody(tmp_path):
+    web = tmp_path / "web.yml"
+    web.write_text(f"basic_auth_users:\n  reader: {HASH}\n")
+    with Tacho({"targets": []}, flags=[f"--web.config.file={web}"]) as tacho:
+        most = attack.limit(tacho.port, source=ELSEWHERE, headers=RIGHT)
+        with Crowd(24, lambda: attack.scrape(tacho.port, headers=WRONG)):
+            check_scrapes(tacho, most, headers=RIGHT)
+        assert attack.scrape(tacho.port, headers=WRONG)[0] == 401
+
+
+def test_new_certificates_leave_nothing(tmp_path):
+    (tmp_path / "next").mkdir()
+    certificate, key = self_signed(tmp_path)
+    web = tmp_path / "web.yml"
+    web.write_text(f"tls_server_config:\n  cert_file: {certificate}\n  key_file: {key}\n")
+    with Tacho({"targets": []}, flags=[f"--web.config.file={web}"]) as tacho:
+
+        def rotate():
+            for file in reversed(self_signed(tmp_path / "next")):
+                os.replace(file, tmp_path / file.name)
+            wanted = certificate.read_text().strip()
+            wait_until(lambda: ssl.get_server_certificate(("127.0.0.1", tacho.port)).strip() == wanted, 10, "the other one is shown")
+
+        def descriptors():
+            return [len(os.listdir(f"/proc/{pid}/fd")) for pid in tacho.processes()]
+
+        before = descriptors()
+        rotate()
+        memory = tacho.written_bytes()
+        for _ in range(10 if SKIPPED else 300):
+            rotate()
+        wait_until(lambda: descriptors() == before, 10, "as many descriptors as before")
+        assert tacho.written_bytes() - memory < 4 * MEBIBYTE
+
+
+HOSTILE = [
+    b"<script>alert(1)<|script>", b'"quotes"', b"back\\slash", b"\\n", b"carriage\rreturn", b"tab\tstop",
+    b"\x1b[2J", b"\x1b]0;pwn\x07", b"\xc2\x9b2J", b"\x7f", b"\xe2\x80\xaedesrever", b"\xe2\x80\x8b", b"\xff", b"\xfe", b"\xff\xfe", b"\xc3", b"\xc3(",
+    b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\xaf", b"\xef\xbf\xbd", b"{le=\"1\"} 5", b"# EOF", b"a=b,c=d", b"${jndi:x}", b"%00", b"%n%s",
+    b" ", b"'; drop", b"\xf0\x9f\x92\xa9", b"a" * 255, b"\xff" * 255,
+]  # fmt: skip
+
+
+def test_names_that_mean_no_good(cgroups):
+    """Everything that tacho writes them into can be read, and none is taken for another."""
+    parent = cgroups("names")
+    place = os.fsencode(str(parent.directory))
+    for name in HOSTILE:
+        os.mkdir(place + b"/" + name)
+    try:
+        with Tacho({"targets": [target("h", f"{parent.path}/*")]}) as tacho:
+            wait_until(lambda: len(tacho.targets()["targets"]) == len(HOSTILE), 10, "all are watched")
+            text = tacho.text()
+            judged = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True)
+            assert (judged.returncode, judged.stdout, judged.stderr) == (0, "", "")
+            for samples in (Samples.parse(text), Samples.parse(tacho.text(OPENMETRICS), openmetrics=True)):
+                groups = {labels["cgroup"] for labels, _ in samples.all("tacho_target_info")}
+                assert len(groups) == len(samples.all("tacho_target_info")) == len(HOSTILE)
+            rows = json.loads(tacho.http("/api/v1/targets?limit=100")[2])["rows"]
+            assert len({row["id"] for row in rows}) == len(HOSTILE)
+            assert not [char for char in tacho.process.output if ord(char) < 32 and char != "\n" or ord(char) == 127]
+    finally:
+        for name in HOSTILE:
+            os.rmdir(place + b"/" + name)
