@@ -160,11 +160,24 @@ static __always_inline void on_failed_datagram(struct sock *sk)
 		end_batch(st);
 }
 
-/* An operation that has ended, of which nothing was only looked at. */
+static __always_inline void on_peek(struct sock *sk)
+{
+	struct socket_state *st = is_udp(sk) && !is_unwatched_task() ? state_of(sk) : NULL;
+
+	if (st && st->role == TACHO_ROLE_DATAGRAM)
+		datagram_peeked(st, bpf_ktime_get_ns());
+}
+
+/* An operation that has ended; what was only looked at is none. */
 static __always_inline void on_socket_returned(struct sock *sk, long ret, int flags, u32 direction)
 {
-	if (!sk || flags & (MSG_PEEK | MSG_ERRQUEUE))
+	if (!sk)
 		return;
+	if (flags & (MSG_PEEK | MSG_ERRQUEUE)) {
+		if (flags & MSG_PEEK && ret > 0)
+			on_peek(sk);
+		return;
+	}
 	if (is_operation(sk, ret, direction))
 		on_operation(sk, ret, direction);
 	else if (ret < 0 && direction == TACHO_SEND && is_datagram(sk))

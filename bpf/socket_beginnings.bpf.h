@@ -10,6 +10,7 @@
 #pragma once
 
 #include "socket_buffers.bpf.h"
+#include "socket_frames.bpf.h"
 #include "socket_records.bpf.h"
 #include "socket_state.bpf.h"
 
@@ -114,19 +115,22 @@ __noinline u32 begins_again(u64 bytes)
 	known = &sample->beginnings;
 	known->digits = any_digit(head) == '0' ? 0xff : 0;
 	scan_beginnings(0, SAMPLE_BYTES);
-	return known->found || (known->commands > 1 && !ends_with_short_line(known->last));
+	return known->found || (known->commands > 1 && !ends_with_short_line(known->last)) ||
+	       has_several_frames(bytes);
 }
 
 /* A chunk's size (RFC 9112, 7.1): the pieces of one upload begin alike. */
 static __always_inline bool may_be_hexadecimal(u32 head)
 {
-	u32 others = 0;
+	u32 others = 0, ended = 0;
 
 	for (u32 i = 0; i < BEGINNING_BYTES; i++) {
 		u8 byte = head >> 8 * i;
 		u8 letter = (byte | 0x20) - 'a';
 
-		others += (u8)(byte - '0') > 9 && letter > 5 && byte != '\r' && byte != '\n';
+		others += !ended && (u8)(byte - '0') > 9 && letter > 5 && byte != '\r' && byte != '\n';
+		/* Behind a first digit: a length in front may be ten, too. */
+		ended |= i && byte == '\n';
 	}
 	return !others;
 }
@@ -164,8 +168,7 @@ static __always_inline bool differ_by_a_byte(u32 one, u32 other)
 	       !(differ & ~0xff000000U);
 }
 
-/* Requests that share a connection are short; fields of a header are shorter than a request of its own. */
-#define SHARING_REQUEST_MOST 1100
+/* Fields of a header are shorter than a request of its own. */
 #define SHARING_REQUEST_LEAST 12
 
 /* How the buffer of the running call begins; 0 where that shows nothing. */
@@ -179,10 +182,7 @@ static __always_inline u32 head_of_call(u32 bytes)
 	return is_tls_record(head) || head == (head & 0xff) * EACH_BYTE ? 0 : head;
 }
 
-/* Lengths in front of messages (DNS by TCP, Kafka), which many servers read by themselves. */
-#define SHORT_LENGTH_BYTES 2
-#define LONG_LENGTH_BYTES 4
-
+/* Many servers read it by itself. */
 static __always_inline u32 short_length_of_call(void)
 {
 	const void *buffer = first_buffer(NULL);
@@ -194,11 +194,12 @@ static __always_inline u32 short_length_of_call(void)
 /* A turn or a call that is examined begins with the running call. */
 static __always_inline void note_head(struct socket_state *st, u32 bytes)
 {
+	u32 length = length_as_in_front(bytes);
 	u32 head = bytes == SHORT_LENGTH_BYTES	   ? short_length_of_call()
 		   : bytes <= SHARING_REQUEST_MOST ? head_of_call(bytes)
 						   : 0;
 
-	st->head = may_be_hexadecimal(head) ? 0 : head;
+	st->head = length ? length : may_be_hexadecimal(head) ? 0 : head;
 	st->head_length = bytes;
 }
 
@@ -208,11 +209,12 @@ static __always_inline void note_head(struct socket_state *st, u32 bytes)
  */
 static __always_inline bool is_whole_message(u32 head, u32 head_length, u32 read)
 {
-	u32 by_short = SHORT_LENGTH_BYTES + bpf_ntohs(head), by_long = LONG_LENGTH_BYTES + bpf_ntohl(head);
+	u32 by_short = SHORT_LENGTH_BYTES + bpf_ntohs(head);
+	u32 by_long = LONG_LENGTH_BYTES + (bpf_ntohl(head) & LONG_LENGTH_MASK);
 
 	if (head_length == SHORT_LENGTH_BYTES)
 		return read == by_short;
-	if (head_length == LONG_LENGTH_BYTES)
+	if (head_length == LONG_LENGTH_BYTES || head_length == NATIVE_HEADER_BYTES)
 		return read == by_long;
 	return read == head_length && (read == by_short || read == by_long);
 }

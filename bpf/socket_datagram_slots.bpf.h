@@ -122,3 +122,21 @@ static __always_inline struct datagram_slot *take_slot(struct socket_state *st, 
 		ring->told_last = 0;
 	return waiting > DATAGRAM_SLOTS ? NULL : slot;
 }
+
+/*
+ * A datagram was looked at, and stays unread. A server that sends a cookie before it reads (DTLS) has been
+ * asked all the same: what it sends to this peer is no call.
+ */
+static __noinline int datagram_peeked(struct socket_state *st, u64 now)
+{
+	struct datagram_ring *ring = find_ring(st);
+	u64 source, id;
+
+	if (!ring || ring->arrived == ring->taken || !is_written(st, ring, ring->taken))
+		return 0;
+	source = ring->slots[ring->taken % DATAGRAM_SLOTS].source;
+	id = peer_id(st, source);
+	if (source != ADDRESS_UNKNOWN && !find_datagram_peer(id))
+		add_datagram_peer(id, PEER_SERVED, now);
+	return 0;
+}

@@ -166,7 +166,8 @@ static __always_inline void sample_open_call(struct socket_state *st, u64 now, u
 	if (st->overlap)
 		return;
 	if (st->head)
-		st->overlap = begins_alike(st->head, st->head_length, bytes, true);
+		st->overlap = is_whole_message(st->head, st->head_length, st->head_length) ||
+			      begins_alike(st->head, st->head_length, bytes, true);
 	if (st->sampler > 2 && st->arrival && elapsed(st->arrival, now) > LATE_HOOK_NS)
 		st->overlap = true;
 }

@@ -1,15 +1,20 @@
 """What README says that tacho cannot see, where no other test shows it (tests/support/limits.yaml names them all)."""
 
 import dataclasses
+import pathlib
 import smtplib
 import socket
+import subprocess
+import tempfile
 import time
 
 import pytest
 
+from support.certificate import self_signed
 from support.clients import Counted, ab
 from support.clients.resp import RespClient
 from support.clients.tls import TlsConnection
+from support.net import free_port, udp_ports
 from support.process import Process
 from support.servers import HAProxy, Nginx, Redis, Rsyslog, Script
 from support.tacho import Tacho, target
@@ -65,6 +70,40 @@ def test_what_a_client_says_to_news_seems_to_be_asked(cgroups):
                     client.sendall(b"ack\n")
         # All but those that come together, and the last one.
         assert MESSAGES // 2 < change.requests <= 1 + MESSAGES
+
+
+def test_signs_of_life_of_both_sides_seem_to_be_answered(cgroups):
+    """The client gives its own at its own pace, and waits for nothing."""
+    group = cgroups("alive")
+    with Script("push.py", group.prefix) as server, Tacho({"targets": [target("alive", group.path)]}) as tacho:
+        with tacho.watch("alive") as change:
+            with connect(server) as client, client.makefile("rb") as received:
+                client.sendall(b"connect\n")
+                # One for two of the server's.
+                for number, _ in enumerate(received):
+                    if number % 2:
+                        client.sendall(b"\n")
+        assert MESSAGES // 4 < change.requests <= 2 + MESSAGES // 2
+
+
+def test_a_handshake_of_dtls_counts(cgroups):
+    """Two lines are echoed; the client's hello, without and with a cookie, and its last flight are answered, too."""
+    group = cgroups("dtls")
+    with tempfile.TemporaryDirectory() as directory:
+        port = free_port()
+        certificate, key = self_signed(pathlib.Path(directory))
+        words = ["gnutls-serv", "--udp", "--echo", "--quiet", "--disable-client-cert", f"--port={port}",
+                 f"--x509certfile={certificate}", f"--x509keyfile={key}"]  # fmt: skip
+        with Process(words, prefix=group.prefix), Tacho({"targets": [target("dtls", group.path)]}) as tacho:
+            wait_until(lambda: port in udp_ports(), 10, "gnutls-serv has its port")
+            with tacho.watch("dtls") as change:
+                words = ["gnutls-cli", "--udp", "--no-ca-verification", f"--port={port}", "127.0.0.1"]
+                with Process(words, stdin=subprocess.PIPE) as client:
+                    client.wait_for_line("Simple Client Mode")
+                    for line in ("one", "two"):
+                        client.tell(line)
+                        client.wait_for_line(f"^{line}$")
+    assert change.requests == 2 + 3
 
 
 def test_processes_of_a_target_that_serve_each_other_count(cgroups, agree):

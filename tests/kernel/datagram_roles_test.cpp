@@ -65,6 +65,39 @@ TEST_CASE("a datagram socket that asks is no server because something came befor
   }
 }
 
+TEST_CASE("a datagram server that answers what it has only looked at serves, whoever asks next") {
+  const Watched where;
+  Child server(where.directory(), [](Line& parent) {
+    const UniqueFd socket = bound_socket(0);
+    parent.tell(port_of(socket));
+    const auto client_port = static_cast<std::uint16_t>(parent.hear());
+    std::array<char, kBytes> looked_at{};
+    must(::recv(socket.get(), looked_at.data(), looked_at.size(), MSG_PEEK) == kBytes, "peek");
+    send_to(socket, client_port);  // a cookie
+    receive_once(socket, kBytes);
+    for (int i = 0; i < kRequests; ++i) {
+      receive_once(socket, kBytes);
+      send_to(socket, client_port);
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const auto server_port = static_cast<std::uint16_t>(server.hear());
+  const UniqueFd client = bound_socket(0);
+  server.tell(port_of(client));
+  send_to(client, server_port);
+  receive_once(client, kBytes);
+  for (int i = 0; i < kRequests; ++i) {
+    send_to(client, server_port);
+    receive_once(client, kBytes);
+  }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == kRequests);
+  CHECK(where.value("tacho_dependency_calls_total") == 0);
+  server.tell();
+  server.finish();
+}
+
 TEST_CASE("a target with ports counts no datagram server on others") {
   const Cgroup cgroup(playground() + "/" + unique_name());
   auto config = watching(cgroup.path());

@@ -136,6 +136,16 @@ std::string short_number(char value) {
   return std::string(1, '\0') + value;
 }
 
+/// A message of Cassandra's protocol: version, flags, number, what it wants, length.
+std::string native(char id, char length) {
+  return "\4\0\0"s + id + "\7" + number(length) + std::string(static_cast<std::size_t>(length), 'q');
+}
+
+/// The same in the frame of version 5, between checksums.
+std::string checked(char id, char length) {
+  return std::string(1, static_cast<char>(length + 9)) + "\0\2crc"s + native(id, length) + "crc4";
+}
+
 /// Requests that are read one by one and answered later, and single ones that look a little like that.
 std::vector<Habit> read_by_themselves() {
   const std::string body(13, 'b');
@@ -172,6 +182,36 @@ std::vector<Habit> read_by_themselves() {
       {"texts that begin differently", {{R"({"get":1234567890})", R"([1,2,3,4,5,6,7,8,9])"}}, false, true},
       {"head and body", {{head, std::string(40, 'b')}, {numbered(1), std::string(24, 'b')}}, false, true},
       {"chunks of an upload", {{head}, {chunk, chunk, chunk, "0\r\n\r\n"}}, false, true},
+      {"short chunks", {{head}, {"5\r\nhello\r\n", "5\r\nhello\r\n", "0\r\n\r\n"}}, false, true},
+  };
+}
+
+/// Messages that tell their length, which need not begin alike.
+std::vector<Habit> in_frames() {
+  const auto framed = [](char length) { return number(length) + std::string(static_cast<std::size_t>(length), 'q'); };
+  const auto call = [](char length) {
+    return "\x80\0\0"s + length + std::string(static_cast<std::size_t>(length), 'q');  // of ONC RPC
+  };
+  const auto header = [](char id, char length) { return native(id, length).substr(0, 9); };
+  return {
+      {"two in one read", {{framed(30) + framed(41)}}, true},
+      {"many in one read", {{times(9, framed(30) + framed(41))}}, true},
+      {"two calls, the last of each of which is marked", {{call(30) + call(50)}}, true},
+      {"two with a header in front of the length", {{native(1, 30) + native(2, 50)}}, true},
+      {"two between checksums", {{checked(1, 30) + checked(2, 50)}}, true},
+      {"each by itself, with a header", {{native(1, 30), native(2, 50)}}, true, true},
+      {"each by itself, headers and bodies",
+       {{header(1, 30), framed(30).substr(4), header(2, 50), framed(50).substr(4)}},
+       true,
+       true},
+      {"each by itself, between checksums", {{checked(1, 30), checked(2, 50)}}, true, true},
+      {"one by one", {{framed(30)}, {call(41)}, {native(1, 30)}, {checked(2, 50)}}, false, true},
+      {"a header and its body",
+       {{header(1, 30), framed(30).substr(4)}, {header(2, 50), framed(50).substr(4)}},
+       false,
+       true},
+      {"one that holds others", {{number(74) + framed(30) + framed(36)}}, false},
+      {"one in pieces", {{native(1, 50).substr(0, 20), native(1, 50).substr(20)}}, false, true},
   };
 }
 
@@ -224,6 +264,12 @@ TEST_CASE("several requests in one read are told, on a connection's first one, t
 
 TEST_CASE("several requests that are read one by one before the first is answered are told, parts of one are not") {
   for (const Habit& habit : read_by_themselves()) {
+    check(habit);
+  }
+}
+
+TEST_CASE("several messages that tell their length are told, whether they begin alike or not; parts of one are not") {
+  for (const Habit& habit : in_frames()) {
     check(habit);
   }
 }

@@ -17,6 +17,7 @@
 using tacho::UniqueFd;
 using namespace tacho::kernel_test;
 using namespace std::chrono_literals;
+using namespace std::string_literals;
 
 namespace {
 
@@ -98,6 +99,28 @@ TEST_CASE("a client that sends several calls before it reads has its calls told 
           for (int i = 0; i < 3; ++i) {
             send_text(socket, kCall);
           }
+        }
+        receive_once(socket, 30);
+      },
+      wait_until_told);
+}
+
+TEST_CASE("a client that sends several messages that tell their length has its calls told, however long they are") {
+  const auto framed = [](char length) {
+    return "\0\0\0"s + length + std::string(static_cast<std::size_t>(length), 'q');
+  };
+  const std::string first = framed(30);
+  const std::string second = framed(41);
+  const bool together = GENERATE(false, true);
+  CAPTURE(together);
+  converse(
+      {.asked = first.size() + second.size(), .answered = 30},
+      [&](const UniqueFd& socket) {
+        if (together) {
+          send_text(socket, first + second);
+        } else {
+          send_text(socket, first);
+          send_text(socket, second);
         }
         receive_once(socket, 30);
       },
