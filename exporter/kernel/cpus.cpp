@@ -40,9 +40,9 @@ std::optional<unsigned> last_cache(const std::string& directory) {
   unsigned highest = 0;
   for (unsigned index = 0;; ++index) {
     const std::string of = directory + "/cache/index" + std::to_string(index);
-    const auto line = first_line(of + "/level");
+    const std::string line = first_line(of + "/level").value_or("");
     unsigned level = 0;
-    if (std::string_view text = line.value_or(""); !take_number(text, level)) {
+    if (std::string_view text = line; !take_number(text, level)) {
       return cache;
     }
     if (level > highest) {
