@@ -1,7 +1,6 @@
 #include "kernel/cpus.h"
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 
 #include "kernel/features.h"
@@ -10,12 +9,6 @@ namespace tacho::kernel {
 namespace {
 
 using Ranges = std::vector<std::pair<unsigned, unsigned>>;
-
-bool take_number(std::string_view& text, unsigned& number) {
-  const auto [end, error] = std::from_chars(text.begin(), text.end(), number);
-  text.remove_prefix(error == std::errc{} ? static_cast<std::size_t>(end - text.begin()) : 0);
-  return error == std::errc{};
-}
 
 std::optional<std::string> first_line(const std::string& file) {
   std::ifstream in(file);
@@ -28,7 +21,7 @@ std::optional<Ranges> ranges_in(const std::string& file) {
   return line ? parse_cpu_ranges(*line) : std::nullopt;
 }
 
-/// Its smallest CPU.
+/// Its smallest number.
 std::optional<unsigned> first_in(const std::string& file) {
   const auto ranges = ranges_in(file);
   return ranges ? std::optional(ranges->front().first) : std::nullopt;
@@ -40,43 +33,18 @@ std::optional<unsigned> last_cache(const std::string& directory) {
   unsigned highest = 0;
   for (unsigned index = 0;; ++index) {
     const std::string of = directory + "/cache/index" + std::to_string(index);
-    const std::string line = first_line(of + "/level").value_or("");
-    unsigned level = 0;
-    if (std::string_view text = line; !take_number(text, level)) {
+    const auto level = first_in(of + "/level");
+    if (!level) {
       return cache;
     }
-    if (level > highest) {
-      highest = level;
+    if (*level > highest) {
+      highest = *level;
       cache = first_in(of + "/shared_cpu_list");
     }
   }
 }
 
 }  // namespace
-
-std::optional<Ranges> parse_cpu_ranges(std::string_view text) {
-  Ranges all;
-  while (true) {
-    auto& [first, last] = all.emplace_back();
-    if (!take_number(text, first)) {
-      return {};
-    }
-    last = first;
-    if (text.starts_with('-')) {
-      text.remove_prefix(1);
-      if (!take_number(text, last)) {
-        return {};
-      }
-    }
-    if (last < first) {
-      return {};
-    }
-    if (!text.starts_with(',')) {
-      return text.empty() || text == "\n" ? std::optional(std::move(all)) : std::nullopt;
-    }
-    text.remove_prefix(1);
-  }
-}
 
 Cpus read_cpus(const std::string& directory) {
   constexpr unsigned kMost = 1 << 16;  // more than any kernel is built for
