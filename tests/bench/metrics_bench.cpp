@@ -227,5 +227,3 @@ BENCHMARK(data_model)->Unit(benchmark::kMicrosecond);
 BENCHMARK(window_push_and_read)->Unit(benchmark::kNanosecond);
 
 }  // namespace
-
-BENCHMARK_MAIN();

@@ -93,5 +93,3 @@ BENCHMARK(plan_with_too_many)->Arg(1000)->Arg(5000)->Unit(benchmark::kMillisecon
 BENCHMARK(everybody_goes)->Arg(1000)->Arg(5000)->Unit(benchmark::kMillisecond)->Complexity();
 
 }  // namespace
-
-BENCHMARK_MAIN();

@@ -82,10 +82,10 @@ class Machine:
         return self.command("systemctl", "show", "--property", name, "--value", unit)[1].strip()
 
     def journal(self, unit: str = "tacho.service") -> list[tuple[int, str]]:
-        """Priority and text of each line of a unit's."""
+        """Priority and text of each line of a unit's. Of a process that has ended meanwhile the journal no longer knows the program (_COMM)."""
         lines = self.command("journalctl", "--no-pager", "--output=json", f"--unit={unit}")[1].splitlines()
         entries = [json.loads(line) for line in lines if line.startswith("{")]
-        return [(int(entry["PRIORITY"]), entry["MESSAGE"]) for entry in entries if entry["_COMM"] == "tacho"]
+        return [(int(entry["PRIORITY"]), entry["MESSAGE"]) for entry in entries if entry.get("SYSLOG_IDENTIFIER") == "tacho"]
 
     def _first_process(self) -> str:
         children = pathlib.Path(f"/proc/{self._boot.pid}/task/{self._boot.pid}/children").read_text().split()
