@@ -8,7 +8,6 @@ import socket
 import ssl
 import struct
 import subprocess
-import threading
 import time
 
 import pytest
@@ -40,30 +39,6 @@ def large():
             yield tacho
 
 
-class Crowd:
-    """So many clients at a time, each of which does one thing over and over."""
-
-    def __init__(self, clients: int, step):
-        self._step, self._stop, self.steps = step, threading.Event(), 0
-        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(clients)]
-
-    def _run(self):
-        while not self._stop.is_set():
-            with contextlib.suppress(OSError):
-                self._step()
-                self.steps += 1
-
-    def __enter__(self):
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *error):
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
-
-
 def check_scrapes(tacho, most: float, **options) -> None:
     times = attack.times_of_scrapes(tacho.port, SECONDS, source=ELSEWHERE, **options)
     print(f"{len(times)} scrapes, the slowest took {max(times):.2f} s, {most:.2f} s are allowed")
@@ -92,7 +67,7 @@ def test_slow_readers_of_large_pages(large, most):
 
 @pytest.mark.parametrize("path", ["/metrics", "/", "/targets"])
 def test_floods_of_whole_requests(large, most, path):
-    with Crowd(16 if SKIPPED else 64, lambda: attack.scrape(large.port, path=path)) as flood:
+    with attack.Crowd(16 if SKIPPED else 64, lambda: attack.scrape(large.port, path=path)) as flood:
         check_scrapes(large, most)
     assert flood.steps > 16
 
@@ -140,7 +115,7 @@ def test_connections_that_are_reset_leave_nothing(large, most):
 
     descriptors, memory = len(large.descriptors()), large.resident_bytes()
     many = 4_000 if SKIPPED else 20_000
-    with Crowd(4, reset) as clients:
+    with attack.Crowd(4, reset) as clients:
         check_scrapes(large, most)
         wait_until(lambda: clients.steps >= many, 60, f"{many} connections")
     wait_until(lambda: large.scrape().get("tacho_web_connections") == 1, 10, "all are forgotten")
@@ -184,7 +159,7 @@ def test_who_guesses_passwords_holds_up_nobody(tmp_path):
     web.write_text(f"basic_auth_users:\n  reader: {HASH}\n")
     with Tacho({"targets": []}, flags=[f"--web.config.file={web}"]) as tacho:
         most = attack.limit(tacho.port, source=ELSEWHERE, headers=RIGHT)
-        with Crowd(24, lambda: attack.scrape(tacho.port, headers=WRONG)):
+        with attack.Crowd(24, lambda: attack.scrape(tacho.port, headers=WRONG)):
             check_scrapes(tacho, most, headers=RIGHT)
         assert attack.scrape(tacho.port, headers=WRONG)[0] == 401
 

@@ -87,18 +87,18 @@ class Stalls:
         self._thread.join()
 
 
-class Callers:
-    """So many clients of 127.0.0.1, each of which connects, says something as long as it is read, leaves, and begins again."""
+class Crowd:
+    """So many clients at a time, each of which does one thing over and over."""
 
-    def __init__(self, port: int, payload: bytes, clients: int):
-        self._address, self._payload = ("127.0.0.1", port), payload
-        self._stop = threading.Event()
+    def __init__(self, clients: int, step):
+        self._step, self._stop, self.steps = step, threading.Event(), 0
         self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(clients)]
 
     def _run(self):
         while not self._stop.is_set():
-            with contextlib.suppress(OSError), socket.create_connection(self._address, timeout=1) as client:
-                client.sendall(self._payload)
+            with contextlib.suppress(OSError):
+                self._step()
+                self.steps += 1
 
     def __enter__(self):
         for thread in self._threads:
@@ -109,6 +109,18 @@ class Callers:
         self._stop.set()
         for thread in self._threads:
             thread.join()
+
+
+class Callers(Crowd):
+    """So many clients of 127.0.0.1, each of which connects, says something as long as it is read, leaves, and begins again."""
+
+    def __init__(self, port: int, payload: bytes, clients: int):
+        super().__init__(clients, self._call)
+        self._address, self._payload = ("127.0.0.1", port), payload
+
+    def _call(self):
+        with socket.create_connection(self._address, timeout=1) as client:
+            client.sendall(self._payload)
 
 
 def scrape(
