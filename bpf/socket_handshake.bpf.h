@@ -49,6 +49,16 @@ static __always_inline bool negotiates_again(struct socket_state *st)
 	return true;
 }
 
+/*
+ * Is what a server sends first, as far as is known, its part of a handshake? The hello was read before tacho
+ * came, then, and the client's last flight is what comes next.
+ */
+static __always_inline bool answers_unseen_hello(const struct socket_state *st, u32 bytes)
+{
+	return st->tls == TLS_NONE && !st->turns && record_type(0) == TLS_HANDSHAKE &&
+	       is_later_message(TLS_RECORD_HEADER, bytes);
+}
+
 /* A turn begins: does it look like one of a handshake, or like a goodbye? */
 static __always_inline void begin_handshake_turn(struct socket_state *st, u32 bytes)
 {
@@ -88,7 +98,8 @@ static __always_inline void begin_handshake_turn(struct socket_state *st, u32 by
 		st->tls = before == TLS_HELLO || is_later_message(proxy + TLS_RECORD_HEADER, bytes)
 			      ? TLS_FINAL
 			      : TLS_HELLO;
-	else if (before == TLS_HELLO && (type == TLS_CHANGE_CIPHER_SPEC || type == TLS_APPLICATION_DATA))
+	else if (type == TLS_CHANGE_CIPHER_SPEC || (before == TLS_HELLO && type == TLS_APPLICATION_DATA))
+		/* Without a hello it is the flight of a connection that is older than tacho. */
 		st->tls = TLS_FLIGHT;
 	else if (type == TLS_APPLICATION_DATA || type == TLS_ALERT_RECORD)
 		/* A connection that is older than tacho. */

@@ -239,6 +239,10 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	u32 turn = st->turn;
 
 	st->last_send = now;
+	if (turn == st->ended && answers_unseen_hello(st, bytes)) {
+		st->tls = TLS_HELLO;
+		st->turns = 1;
+	}
 	if (st->tls == TLS_HELLO)
 		watch_protocol(st, bytes);
 	if (turn == st->ended) {

@@ -174,7 +174,7 @@ void Model::send(Connection& c, bool by_server, const Step& step, const Report& 
     expected[kService] += time_between(c.turn->last_read, report.when);
     c.turn.reset();
   }
-  if (by_server && watched_ && std::exchange(c.torn, false) && !c.is_tcp()) {
+  if (by_server && watched_ && std::exchange(c.torn, false) && (!c.is_tcp() || c.queued)) {
     // What waits there came at a time that may be forgotten.
     forget_times(self);
   }

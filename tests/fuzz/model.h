@@ -134,6 +134,7 @@ class Model {
     kernel_test::Moment born;                 ///< before anything that happened to it
     bool torn = false;                        ///< something open at the server's end may be known from before a gap
     bool torn_call = false;                   ///< the same at the client's
+    bool queued = false;                      ///< a gap ended before it was accepted: it is known when it is used
     bool has_asked = false;                   ///< the client has sent something
     bool greets = false;                      ///< a ClientHello was sent that no ServerHello answers yet
     [[nodiscard]] bool is_tcp() const { return kind != How::local; }

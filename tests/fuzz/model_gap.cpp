@@ -30,6 +30,7 @@ void Model::set_watched(bool watched) {
     forget_times(c.client);
     c.torn = true;
     c.torn_call = true;
+    c.queued = !c.accepted;
     if (watched) {
       may_have_connections(c);
       c.counted = target_of(c.server.place);
