@@ -69,9 +69,28 @@ static long look_for_choice(u32 index, struct sample_scan *scan)
 
 DEFINE_LOOP(look_for_choices, look_for_choice, struct sample_scan, find_sample)
 
-/* Header, type and tag; with AES-GCM in TLS 1.2 header, nonce and tag. */
+/* Header, type and tag; in TLS 1.2 header and tag, and with AES-GCM a nonce. */
 #define RECORD_EXPANSION 22
 #define RECORD_EXPANSION_TLS12 29
+#define RECORD_EXPANSION_CHACHA20_TLS12 21
+
+/* In a ServerHello: headers (5 + 4), version (2), random (32), session (its length and at most 32), suite. */
+#define SESSION_LENGTH_AT 43
+#define SESSION_MOST 32
+/* 0xCCA8 to 0xCCAE (RFC 7905). */
+#define CHACHA20_SUITES 0xcc
+
+static __always_inline u32 expansion_of_tls12(const struct sample *sample)
+{
+	u32 session = sample->bytes[SESSION_LENGTH_AT];
+
+	barrier_var(session);
+	if (session > SESSION_MOST)
+		return RECORD_EXPANSION_TLS12;
+	return sample->bytes[SESSION_LENGTH_AT + 1 + session] == CHACHA20_SUITES
+		   ? RECORD_EXPANSION_CHACHA20_TLS12
+		   : RECORD_EXPANSION_TLS12;
+}
 
 /*
  * If the running send carries the choice of HTTP/2, by how much records will be longer than their data; else
@@ -89,7 +108,7 @@ __noinline u32 chooses_http2(u64 bytes)
 	if (encrypted)
 		return is_http2_choice(encrypted) ? RECORD_EXPANSION : 0;
 	look_for_choices(0, SAMPLE_BYTES);
-	return sample->http2.found ? RECORD_EXPANSION_TLS12 : 0;
+	return sample->http2.found ? expansion_of_tls12(sample) : 0;
 }
 
 /* Something is sent in a handshake. */
@@ -97,6 +116,7 @@ static __always_inline void watch_protocol(struct socket_state *st, u32 bytes)
 {
 	if (st->many)
 		return;
-	st->opens = chooses_http2(bytes);
-	st->many = st->opens;
+	st->expansion = chooses_http2(bytes);
+	st->opens = st->expansion;
+	st->many = st->expansion;
 }

@@ -272,6 +272,10 @@ static __always_inline bool end_special_turn(struct socket_state *st, u32 bytes)
 	case TLS_PROXIED:
 		st->tls = TLS_NONE;
 		return true;
+	case TLS_OPENING:
+		st->tls = TLS_CONNECTED;
+		st->opens = 0;
+		return true;
 	default:
 		return true;
 	}

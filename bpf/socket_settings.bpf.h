@@ -7,6 +7,9 @@
  * This is detected by sizes: the client's data is as long as preface and settings, and the server's data is,
  * together, as long as settings, a window and an acknowledgement. A request and a reply that are equally
  * short, both to the byte, are taken for settings, too; the shortest fields that servers send are longer.
+ *
+ * A client acknowledges the server's settings in a frame without anything in it, mostly in a record of its
+ * own. No request is as short, so a turn that brought nothing else is none, whatever is sent behind it.
  */
 #pragma once
 
@@ -102,4 +105,13 @@ static __always_inline bool only_settles(struct socket_state *st, struct socket_
 	st->records = watch.all;
 	st->tls = TLS_OPENING;
 	return true;
+}
+
+/* Is the acknowledgement of settings all that the open turn brought? */
+static __always_inline bool only_acknowledges_settings(const struct socket_state *st)
+{
+	const union record_watch watch = {.all = st->records};
+
+	return st->expansion && watch.flags & WATCH_PROOF && !watch.rest && watch.messages == 1 &&
+	       watch.behind + TLS_RECORD_HEADER == FRAME_BYTES + st->expansion;
 }

@@ -95,8 +95,9 @@ struct socket_state {
 	u8 shed;	 /* enum tacho_shed: what the programs did without at the last operation */
 	u8 choice;	 /* twice the number of the choice, and 1 if it is chosen; 0: nobody has decided */
 	bool aside;	 /* its turns are not followed, see socket_sampling.bpf.h */
-	u8 opens;	 /* HTTP/2 under TLS begins: by how much a record is longer than its data */
+	u8 opens;	 /* HTTP/2 under TLS begins: `expansion` */
 	bool parted;	 /* TLS_LAST: for sure, since the client had gone by then, or said goodbye */
+	u8 expansion;	 /* HTTP/2 under TLS: by how much a record is longer than its data; 0: not known */
 	u64 notes[SOCKET_EVENTS][NOTES_AT_ONCE];
 	/* Datagram sockets. A byte each: hooks on other CPUs set them at the same time. */
 	bool has_ring;

@@ -297,6 +297,11 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 		add(&shard->handshakes, 1);
 		return;
 	}
+	if (only_acknowledges_settings(st)) {
+		st->records = 0;
+		count_one_way(st, shard);
+		return;
+	}
 	if (is_counted_late(st)) {
 		bool handshake = in_handshake(st), request = end_special_turn(st, bytes);
 

@@ -27,11 +27,14 @@ std::string by_messages(std::size_t extensions) {
 }
 
 /// A ServerHello of TLS 1.2 that ends with this choice.
-std::string by_tls12(const std::string& choice) {
+std::string by_tls12(const std::string& choice, const std::string& begin = std::string(70, 's')) {
   const auto size = static_cast<char>(choice.size());
-  return record(22, std::string(70, 's') + std::string("\0\x10\0", 3) + static_cast<char>(size + 3) + '\0' +
+  return record(22, begin + std::string("\0\x10\0", 3) + static_cast<char>(size + 3) + '\0' +
                         static_cast<char>(size + 1) + size + choice);
 }
+
+/// The beginning of one that chooses ChaCha20 (RFC 7905), behind a session's 32 bytes.
+const std::string kChaCha20 = std::string(38, 's') + '\x20' + std::string(32, 'i') + "\xcc\xa8";
 
 /// A server's answer to the hello, and to the client's last flight.
 struct Handshake {
@@ -204,5 +207,54 @@ TEST_CASE("over HTTP/2 under TLS what is as short as a ping is in flight for sec
   for (Child* server : {&short_server, &long_server}) {
     close_connection(*server);
     finish(*server);
+  }
+}
+
+TEST_CASE("over HTTP/2 under TLS acknowledged settings are no request, whatever is sent behind them") {
+  static const std::string keys = kKeyExchange + kChangeCipherSpec + kFinished12;
+  struct Case {
+    Handshake handshake;
+    std::size_t acknowledgement;  ///< a record's body: nine bytes, encrypted
+    bool told;
+  };
+  const std::vector<Case> cases = {
+      {handshakes()[0], 26, true},
+      {handshakes()[2], 26, false},
+      {handshakes()[5], 33, true},
+      {{"TLS 1.2, ChaCha20", by_tls12("h2", kChaCha20), keys, true}, 25, true},
+  };
+  const bool asks_along = GENERATE(false, true);
+  CAPTURE(asks_along);
+  for (const Case& each : cases) {
+    CAPTURE(each.handshake.name);
+    const std::string acknowledgement = record(23, std::string(each.acknowledgement, 'a'));
+    const Watched where;
+    Child server = server_that(where.directory(), [&](const UniqueFd& connection, Line& parent) {
+      shake_hands(connection, each.handshake);
+      answer(connection, kRequest.size());
+      // A proxy sends head and body apart.
+      receive_once(connection, acknowledgement.size());
+      if (asks_along) {
+        parent.tell();
+        receive_once(connection, kRequest.size());
+      }
+      send_once(connection, 100);
+      parent.tell();
+    });
+    const UniqueFd client = connect_to(server);
+    greet(client, each.handshake);
+    ask_once(client, kRequest);
+    send_bytes(client, acknowledgement);
+    if (asks_along) {
+      (void)server.hear();
+      send_bytes(client, kRequest);
+    }
+    receive_once(client, 100);
+    (void)server.hear();
+    CHECK(where.value("tacho_requests_total") == (each.told && !asks_along ? 1 : 2));
+    CHECK(where.value("tacho_oneway_messages_total") == (each.told && !asks_along ? 1 : 0));
+    CHECK(where.value("tacho_requests_in_flight") == 0);
+    close_connection(server);
+    finish(server);
   }
 }
