@@ -13,8 +13,14 @@ namespace {
 constexpr std::size_t kMaxText = 4096;
 constexpr unsigned kSlowBcryptCost = 14;  // about a second for a login
 
+/// Prometheus' exporters take numbers without quotes for text, too (`X-XSS-Protection: 1`), and share these files.
 Type<std::string> line(std::string summary) {
-  return text({.summary = std::move(summary), .max_bytes = kMaxText, .check = {}});
+  Type<std::string> type = text({.summary = std::move(summary), .max_bytes = kMaxText, .check = {}});
+  type.read = [read = type.read](Node node, std::string& out, const Context& context) {
+    node.plain = false;
+    read(node, out, context);
+  };
+  return type;
 }
 
 Type<std::string> word_of(std::vector<std::string_view> words, std::string summary) {

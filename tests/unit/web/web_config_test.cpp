@@ -88,6 +88,11 @@ TEST_CASE("Certificates may stand in the configuration itself") {
   CHECK(config.tls->key.text == "PEM3");
 }
 
+TEST_CASE("What looks like a number is text where text is meant, as for other exporters") {
+  const WebConfig config = parsed("http_server_config: {headers: {X-XSS-Protection: 1}}\n");
+  CHECK(config.http.headers.at("X-XSS-Protection") == "1");
+}
+
 TEST_CASE("Go's names of client authentication are known") {
   const auto [name, expected] = GENERATE(table<const char*, ClientAuth>({
       {"NoClientCert", ClientAuth::none},
