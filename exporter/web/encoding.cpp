@@ -3,12 +3,9 @@
 #define ZLIB_CONST  // input is only read
 #include <zlib.h>
 
-#include <algorithm>
-#include <ranges>
 #include <utility>
 
-#include "base/weight.h"
-#include "web/message.h"
+#include "base/accept_list.h"
 
 namespace tacho::web {
 namespace {
@@ -16,24 +13,6 @@ namespace {
 constexpr int kGzipWindow = 15 + 16;  // zlib's way to ask for the gzip format
 constexpr int kMemory = 8;            // zlib's default
 constexpr std::size_t kChunk = 65536;
-
-std::string_view trim(std::string_view text) {
-  constexpr std::string_view kBlank = " \t";
-  const std::size_t first = std::min(text.find_first_not_of(kBlank), text.size());
-  const std::size_t last = text.find_last_not_of(kBlank);
-  return last == std::string_view::npos ? std::string_view{} : text.substr(first, last + 1 - first);
-}
-
-/// Whether the parameters of one entry leave it acceptable; a malformed weight does not.
-bool has_weight(std::string_view parameters) {
-  for (const auto part : parameters | std::views::split(';')) {
-    const std::string_view parameter = trim(std::string_view(part.begin(), part.end()));
-    if (same_name(parameter.substr(0, 2), "q=")) {
-      return parse_weight(parameter.substr(2)).value_or(0) > 0;
-    }
-  }
-  return true;
-}
 
 class Deflater {
  public:
@@ -76,15 +55,12 @@ bool accepts_gzip(const std::optional<std::string>& accept_encoding) {
     return false;
   }
   bool by_wildcard = false;
-  for (const auto part : *accept_encoding | std::views::split(',')) {
-    const std::string_view entry(part.begin(), part.end());
-    const std::size_t semicolon = std::min(entry.find(';'), entry.size());
-    const std::string_view coding = trim(entry.substr(0, semicolon));
-    const bool acceptable = has_weight(entry.substr(semicolon));
-    if (same_name(coding, "gzip") || same_name(coding, "x-gzip")) {
+  for (const AcceptEntry& entry : parse_accept_list(*accept_encoding)) {
+    const bool acceptable = !entry.malformed && entry.weight > 0;
+    if (entry.type == "gzip" || entry.type == "x-gzip") {
       return acceptable;
     }
-    by_wildcard = by_wildcard || (coding == "*" && acceptable);
+    by_wildcard = by_wildcard || (entry.type == "*" && acceptable);
   }
   return by_wildcard;
 }
