@@ -23,7 +23,7 @@ class Row:
     long: bool = False  # only with --long
     systemd: bool = False  # Debian's own boots, with the package installed
     tests: str = ""  # a filter of Catch's: only these of the kernel tests
-    cpus: str = ""  # as qemu's -smp; empty: as many as work. With room for more, one of them comes online behind tacho's start
+    cpus: str = ""  # as qemu's -smp; empty: as many as work. Else the last one comes online behind tacho's start
 
     @property
     def name(self) -> str:
@@ -52,7 +52,7 @@ class Row:
             return list(SERVICE_STEPS)
         return [
             *([] if self.types else ["no-types"]),
-            *(["spare-cpus"] if self.cpus else []),
+            *(["spare-cpu"] if self.cpus else []),
             "plan",
             *(["kernel"] if self.kernel_tests else []),
             "tcp", "tcp6", "unix", "redis", "parts",
@@ -80,7 +80,7 @@ class Row:
         if not self.types:
             lines.append("hide_types_step no-types")
         if self.cpus:
-            lines.append("spare_cpus_step spare-cpus")
+            lines.append("spare_cpu_step spare-cpu")
         lines.append(f"plan_step {self.method}")
         for name, address in (("tcp", "127.0.0.1:0"), ("tcp6", "[::1]:0"), ("unix", "unix:/tmp/socket")):
             lines.append(f"exact_step {self.method} '{SELECTOR}' {name} '{address}'")
@@ -116,8 +116,9 @@ def rows() -> list[Row]:
     for name, best in (("6.1", "fentry"), ("6.12", "tp_btf"), ("sid", "tp_btf")):
         all_rows.append(Row(kernels[name, "amd64"], "auto", best, unprivileged=True, kernel_tests=False))
     all_rows.append(Row(kernels["6.1", "amd64"], "auto", "kprobe", types=False, kernel_tests=False))
-    # Guests of VMware, Hyper-V and Azure: room for many more CPUs than there are.
-    all_rows.append(Row(newest, "auto", "tp_btf", cpus="4,maxcpus=128", tests="[#shards_test]"))
+    # A CPU that comes late. Room for many more CPUs than there are is not to be had here: Linux 6.12 makes none for the CPUs that
+    # this emulator may add (maxcpus=), and older kernels have one CPU with its clock.
+    all_rows.append(Row(newest, "auto", "tp_btf", cpus="4", tests="[#shards_test]"))
     # The host's release with its own kernel.
     all_rows.append(Row(kernels["6.1", "amd64"], "auto", "fentry", kernel_tests=False, long=True, systemd=True))
     return all_rows

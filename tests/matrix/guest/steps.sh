@@ -181,14 +181,14 @@ parts_step() {
   fi
 }
 
-# spare_cpus_step NAME: the kernel has room for more CPUs than there are, and the last one goes offline before tacho starts.
+# spare_cpu_step NAME: the last CPU goes offline before tacho starts.
 late_cpu=
-spare_cpus_step() {
+spare_cpu_step() {
   online=$(cat /sys/devices/system/cpu/online)
   late_cpu=${online##*[-,]}
   echo 0 >"/sys/devices/system/cpu/cpu$late_cpu/online"
   echo "@@log online $online of possible $(cat /sys/devices/system/cpu/possible)"
-  [ "$(cat /sys/devices/system/cpu/possible)" != "$online" ] && [ "$(cat "/sys/devices/system/cpu/cpu$late_cpu/online")" = 0 ]
+  [ "$(cat /sys/devices/system/cpu/online)" != "$online" ] && [ "$(cat "/sys/devices/system/cpu/cpu$late_cpu/online")" = 0 ]
   echo "@@result $1 $?"
 }
 
