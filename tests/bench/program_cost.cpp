@@ -3,8 +3,8 @@
 //
 // usage: program_cost COUNTER COMMAND [ARGUMENT…]
 //
-// COUNTER: "none", or the program of tests/bench/send_counter.bpf.c that is attached meanwhile. Ends as the command
-// does.
+// COUNTER: "none", or the program of tests/bench/send_counter.bpf.c that is attached meanwhile, with those of the same
+// name and a suffix. Ends as the command does.
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -65,7 +65,8 @@ struct Counter {
     bpf_program* program = nullptr;
     bool is_there = false;
     bpf_object__for_each_program(program, object->obj) {
-      const bool wanted = chosen == bpf_program__name(program);
+      const std::string_view name = bpf_program__name(program);
+      const bool wanted = name == chosen || name.starts_with(std::string(chosen) + "_");
       bpf_program__set_autoload(program, wanted);
       is_there = is_there || wanted;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 /* Sends by cgroup and nothing else: the least that somebody who wants a rate of replies would write. What tacho takes
- * for a request is held against it (tests/matrix/requests). One of the programs is loaded.
+ * for a request is held against it (tests/matrix/requests). One of the ways is loaded.
  */
 #include "lib/kernel.bpf.h"
 
@@ -41,9 +41,16 @@ int BPF_PROG(by_socket, struct sock* sk, int ret) {
   return 0;
 }
 
-/* The same before Linux 6.3. */
+/* The same before Linux 6.3: a function for each family. */
 SEC("fexit/inet_sendmsg")
 int BPF_PROG(by_function, struct socket* socket, void* message, unsigned long size, int ret) {
+  if (ret > 0)
+    count_send();
+  return 0;
+}
+
+SEC("fexit/inet6_sendmsg")
+int BPF_PROG(by_function_v6, struct socket* socket, void* message, unsigned long size, int ret) {
   if (ret > 0)
     count_send();
   return 0;
