@@ -11,10 +11,8 @@
 // puts off (maps that are freed). profile: prints where the programs' lines are, and makes the event without end, for
 // tests/matrix/profile; EVENT: one of "socket", "switch", "socket anatomy" and "switch anatomy".
 
-#include <arpa/inet.h>
 #include <bpf/floor.skel.h>
 #include <bpf/libbpf.h>
-#include <netinet/tcp.h>
 #include <sched.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
@@ -26,7 +24,6 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -37,58 +34,17 @@
 #include <utility>
 #include <vector>
 
-#include "app.h"
-#include "base/unique_fd.h"
 #include "kernel/bpf_object.h"
 #include "program_lines.h"
+#include "watched.h"
 
 namespace {
 
-using tacho::UniqueFd;
+using namespace tacho::bench;
 
 constexpr int kTurns = 1'000;
 int batches = 80;
 std::chrono::seconds pause_before{0};
-constexpr int kOperationsPerTurn = 4;
-
-struct Pair {
-  UniqueFd client;
-  UniqueFd server;
-};
-
-[[noreturn]] void die(const std::string& what) {
-  std::perror(what.c_str());
-  std::exit(1);
-}
-
-Pair connect_pair() {
-  UniqueFd listener(::socket(AF_INET, SOCK_STREAM, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  if (::bind(listener.get(), generic, length) != 0 || ::listen(listener.get(), 1) != 0 ||
-      ::getsockname(listener.get(), generic, &length) != 0) {
-    die("listen");
-  }
-  Pair pair{UniqueFd(::socket(AF_INET, SOCK_STREAM, 0)), {}};
-  if (::connect(pair.client.get(), generic, length) != 0) {
-    die("connect");
-  }
-  pair.server.reset(::accept(listener.get(), nullptr, nullptr));
-  const int on = 1;
-  ::setsockopt(pair.client.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  ::setsockopt(pair.server.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  return pair;
-}
-
-void move(int from, int to) {
-  char byte = 'x';
-  if (::send(from, &byte, 1, 0) != 1 || ::recv(to, &byte, 1, 0) != 1) {
-    die("send/recv");
-  }
-}
 
 double time_per(int count, const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
@@ -107,19 +63,6 @@ double best_of(int count, const std::function<void()>& work) {
     best = std::min(best, time_per(count, work));
   }
   return best;
-}
-
-void join_cgroup(const std::string& directory) {
-  std::ofstream file(directory + "/cgroup.procs");
-  file << ::getpid() << std::flush;
-  if (!file) {
-    die("join " + directory);
-  }
-}
-
-void turn(const Pair& pair) {
-  move(pair.client.get(), pair.server.get());
-  move(pair.server.get(), pair.client.get());
 }
 
 double cost_on(const Pair& pair) {
@@ -159,14 +102,6 @@ class PingPong {
       die("ping-pong");
     }
   }
-  static void stay_on_one_cpu() {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(0, &set);
-    if (::sched_setaffinity(0, sizeof(set), &set) != 0) {
-      die("sched_setaffinity");
-    }
-  }
 
  private:
   std::array<int, 2> there_{};
@@ -194,7 +129,7 @@ double aside_cost() {
 double switch_cost() {
   cpu_set_t before;
   ::sched_getaffinity(0, sizeof(before), &before);
-  PingPong::stay_on_one_cpu();
+  stay_on_one_cpu();
   const PingPong threads;
   const double cost = best_of(2, [&threads] { threads.round_trip(); });
   ::sched_setaffinity(0, sizeof(before), &before);
@@ -203,34 +138,6 @@ double switch_cost() {
 
 double unrelated_cost() {
   return best_of(1, [] { ::syscall(SYS_getppid); });
-}
-
-struct Enabled {
-  bool socket = false;
-  bool poll = false;
-  bool sched = false;
-  bool anatomy = false;
-  unsigned shed = 0;  // enum tacho_shed
-};
-
-std::unique_ptr<tacho::App> start_tacho(const std::string& cgroup, const Enabled& probes) {
-  tacho::Cli cli;
-  tacho::config::Config config;
-  tacho::config::TargetRule rule;
-  rule.name = "bench";
-  rule.cgroup = cgroup;
-  config.targets.push_back(rule);
-  config.probes.socket.enabled = probes.socket;
-  config.probes.poll.enabled = probes.poll;
-  config.probes.sched.enabled = probes.sched;
-  config.probes.anatomy.enabled = probes.anatomy;
-  config.limits.held_shed_level = probes.shed;
-  auto app = tacho::App::start(cli, config, true);
-  if (!app) {
-    std::fprintf(stderr, "%s\n", app.error().message.c_str());
-    std::exit(1);
-  }
-  return std::move(*app);
 }
 
 using tacho::kernel::Alternative;
@@ -271,7 +178,7 @@ double median(const std::vector<double>& values) {
   const auto app = start_tacho(glob, {.socket = socket || anatomy, .sched = !socket || anatomy, .anatomy = anatomy});
   // Before the events that warm up: printing takes seconds, and behind a pause more is looked at.
   tacho::bench::print_program_lines();
-  PingPong::stay_on_one_cpu();
+  stay_on_one_cpu();
   const Pair pair = connect_pair();
   const PingPong threads;
   for (int i = 0;; ++i) {

@@ -1,0 +1,237 @@
+// Whether the cost of an event stays what it is when there are many targets, connections and threads: nanoseconds that
+// tacho adds to a send or receive and to a change of the running thread with its wake-up, while one process or a
+// thousand work in turns.
+//
+// usage: scale_cost CGROUP [rounds]
+//        scale_cost CGROUP load WORKERS CONNECTIONS SECONDS
+//
+// CGROUP: an empty directory of the v2 hierarchy to work in. Everything is measured without tacho first and with it
+// then, by the same processes on the same connections; the least disturbed round counts. load: makes turns and changes
+// of the running thread for that time, in cgroups c0, c1, … that are there, and prints "connected" when it begins and
+// how many they were when it ends. All of it runs on one CPU.
+
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "watched.h"
+
+namespace {
+
+using namespace tacho::bench;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kTurnsPerRound = 10'000;
+
+struct Shape {
+  int targets = 1;
+  int workers = 1;      // processes; the same number in each target
+  int connections = 1;  // of all targets together
+};
+
+/// What goes round among the workers. A pipe passes it whole.
+struct Token {
+  enum class Kind : std::uint8_t { turns, pass, end };
+  Kind kind{};
+  std::uint64_t ns = 0;  // what the turns of all workers so far took
+};
+
+class Pipe {
+ public:
+  Pipe() {
+    std::array<int, 2> ends{};
+    if (::pipe(ends.data()) != 0) {
+      die("pipe");
+    }
+    from_.reset(ends[0]);
+    to_.reset(ends[1]);
+  }
+  [[nodiscard]] bool get(Token& token) const { return ::read(from_.get(), &token, sizeof(token)) == sizeof(token); }
+  [[nodiscard]] bool put(const Token& token) const {
+    return ::write(to_.get(), &token, sizeof(token)) == sizeof(token);
+  }
+
+ private:
+  tacho::UniqueFd from_, to_;
+};
+
+/// A worker's life: makes its turns whenever the token comes by.
+void work(const Pipe& before, const Pipe& after, int connections, int repeats) {
+  std::vector<Pair> pairs;
+  for (int i = 0; i < connections; ++i) {
+    pairs.push_back(connect_pair());
+  }
+  Token token;
+  while (before.get(token)) {
+    if (token.kind == Token::Kind::turns) {
+      const auto start = Clock::now();
+      for (int i = 0; i < repeats; ++i) {
+        for (const Pair& pair : pairs) {
+          turn(pair);
+        }
+      }
+      token.ns += static_cast<std::uint64_t>((Clock::now() - start).count());
+    }
+    if (!after.put(token) || token.kind == Token::Kind::end) {
+      return;
+    }
+  }
+}
+
+/// Processes that pass a token to each other, and back.
+class Ring {
+ public:
+  /// Worker i lives in the cgroup of the directory `prefix` followed by i modulo the number of targets.
+  Ring(const Shape& shape, const std::string& prefix)
+      : workers_(shape.workers), pipes_(static_cast<std::size_t>(shape.workers) + 1) {
+    const int each = shape.connections / shape.workers;
+    const int repeats = kTurnsPerRound / shape.connections;
+    turns_ = each * repeats * shape.workers;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(workers_); ++i) {
+      const pid_t child = ::fork();
+      if (child < 0) {
+        die("fork");
+      }
+      if (child == 0) {
+        join_cgroup(prefix + std::to_string(i % static_cast<std::size_t>(shape.targets)));
+        work(pipes_[i], pipes_[i + 1], each, repeats);
+        std::_Exit(0);
+      }
+      children_.push_back(child);
+    }
+    round(Token::Kind::turns);
+  }
+  Ring(const Ring&) = delete;
+  Ring& operator=(const Ring&) = delete;
+  ~Ring() {
+    round(Token::Kind::end);
+    for (const pid_t child : children_) {
+      ::waitpid(child, nullptr, 0);
+    }
+  }
+
+  /// Nanoseconds of all workers' turns.
+  double round(Token::Kind kind) const {
+    Token token{.kind = kind};
+    if (!pipes_.front().put(token) || !pipes_.back().get(token)) {
+      die("the ring is broken");
+    }
+    return static_cast<double>(token.ns);
+  }
+  [[nodiscard]] int turns() const { return turns_; }
+  [[nodiscard]] int switches() const { return workers_ + 1; }
+
+  /// Nanoseconds a send or receive.
+  [[nodiscard]] double operation() const { return round(Token::Kind::turns) / turns_ / kOperationsPerTurn; }
+  /// Nanoseconds a change of the running thread.
+  [[nodiscard]] double change() const {
+    const int rounds = 1 + 2'000 / switches();
+    const auto start = Clock::now();
+    for (int i = 0; i < rounds; ++i) {
+      round(Token::Kind::pass);
+    }
+    const std::chrono::duration<double, std::nano> elapsed = Clock::now() - start;
+    return elapsed.count() / rounds / switches();
+  }
+
+ private:
+  int workers_;
+  int turns_ = 0;
+  std::vector<Pipe> pipes_;
+  std::vector<pid_t> children_;
+};
+
+struct Cost {
+  double operation = std::numeric_limits<double>::max();
+  double change = std::numeric_limits<double>::max();
+};
+
+Cost least(const Ring& ring, int rounds) {
+  Cost cost;
+  for (int i = 0; i < rounds; ++i) {
+    cost.operation = std::min(cost.operation, ring.operation());
+    cost.change = std::min(cost.change, ring.change());
+  }
+  return cost;
+}
+
+void measure(const std::string& base, const Shape& shape, int rounds) {
+  const std::string name = base.substr(base.rfind('/'));
+  const std::string prefix = base + "/c";
+  for (int i = 0; i < shape.targets; ++i) {
+    ::mkdir((prefix + std::to_string(i)).c_str(), 0755);
+  }
+  {
+    const Ring ring(shape, prefix);
+    const Cost bare = least(ring, rounds);
+    // All default probes, as users have them.
+    const auto app = start_tacho(name + "/c*", {.socket = true, .poll = true, .sched = true},
+                                 static_cast<std::uint32_t>(shape.targets) + 1);
+    ring.round(Token::Kind::turns);  // connections older than tacho are judged at their first operations
+    const Cost watched = least(ring, rounds);
+    std::printf(
+        "%d connections of %d targets: operation %.1f ns, %.1f more watched; change of thread %.1f ns, %.1f more "
+        "watched\n",
+        shape.connections, shape.targets, bare.operation, watched.operation - bare.operation, bare.change,
+        watched.change - bare.change);
+    std::fflush(stdout);
+  }
+  for (int i = 0; i < shape.targets; ++i) {
+    ::rmdir((prefix + std::to_string(i)).c_str());
+  }
+}
+
+void load(const std::string& base, const Shape& shape, std::chrono::seconds time) {
+  const Ring ring(shape, base + "/c");
+  std::puts("connected");
+  std::fflush(stdout);
+  const auto start = Clock::now();
+  long turns = 0;
+  long switches = 0;
+  while (Clock::now() < start + time) {
+    ring.round(Token::Kind::turns);
+    turns += ring.turns();
+    switches += ring.switches();
+  }
+  const std::chrono::duration<double> elapsed = Clock::now() - start;
+  std::printf("%.0f operations a second, %.0f changes of thread\n",
+              static_cast<double>(turns) * kOperationsPerTurn / elapsed.count(),
+              static_cast<double>(switches) / elapsed.count());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::fprintf(stderr,
+                 "usage: scale_cost CGROUP [rounds]\n       scale_cost CGROUP load WORKERS CONNECTIONS SECONDS\n");
+    return 2;
+  }
+  spdlog::set_level(spdlog::level::err);
+  stay_on_one_cpu();
+  if (argc == 6 && std::string_view(argv[2]) == "load") {
+    const int workers = std::atoi(argv[3]);
+    load(argv[1], {.targets = workers, .workers = workers, .connections = std::atoi(argv[4])},
+         std::chrono::seconds(std::atoi(argv[5])));
+    return 0;
+  }
+  const int rounds = argc > 2 ? std::atoi(argv[2]) : 20;
+  // Two processes for 10 000 connections: each has both ends, and a process is often allowed 20 000 descriptors.
+  for (const Shape& shape : {Shape{1, 2, 10}, Shape{1, 2, 10'000}, Shape{1'000, 1'000, 10'000}}) {
+    measure(argv[1], shape, rounds);
+  }
+  return 0;
+}

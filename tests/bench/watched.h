@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "app.h"
+#include "base/unique_fd.h"
+
+/// What benchmarks of events have in common: a connection to themselves, and tacho in their own process.
+namespace tacho::bench {
+
+/// Both ends of a TCP connection over loopback, without Nagle's delay.
+struct Pair {
+  UniqueFd client;
+  UniqueFd server;
+};
+
+/// Prints `what` and errno's text, and ends with 1.
+[[noreturn]] void die(const std::string& what);
+
+Pair connect_pair();
+
+/// A byte from one descriptor to the other: one send, one receive.
+void move(int from, int to);
+
+/// A request of a byte and its reply: kOperationsPerTurn sends and receives.
+void turn(const Pair& pair);
+inline constexpr int kOperationsPerTurn = 4;
+
+/// Moves this process into the cgroup of that directory.
+void join_cgroup(const std::string& directory);
+
+/// The calling thread stays on CPU 0.
+void stay_on_one_cpu();
+
+struct Enabled {
+  bool socket = false;
+  bool poll = false;
+  bool sched = false;
+  bool anatomy = false;
+  unsigned shed = 0;  // enum tacho_shed
+};
+
+/// Watches the cgroups that the glob `cgroup` matches, and serves nothing. Ends with 1 if it cannot be started.
+std::unique_ptr<App> start_tacho(const std::string& cgroup, const Enabled& probes, std::uint32_t max_targets = 0);
+
+}  // namespace tacho::bench
