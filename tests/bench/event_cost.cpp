@@ -18,12 +18,14 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
@@ -34,6 +36,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "kernel/bpf_object.h"
 #include "program_lines.h"
 #include "watched.h"
@@ -41,6 +44,7 @@
 namespace {
 
 using namespace tacho::bench;
+using tacho::UniqueFd;
 
 constexpr int kTurns = 1'000;
 int batches = 80;
@@ -133,6 +137,36 @@ double switch_cost() {
   const PingPong threads;
   const double cost = best_of(2, [&threads] { threads.round_trip(); });
   ::sched_setaffinity(0, sizeof(before), &before);
+  return cost;
+}
+
+/// What a process costs that has never been watched: of threads that have, a state is kept. So it is born in its
+/// cgroup, by a process that moves there.
+double in_other_process(const std::string& cgroup, double (*measure)()) {
+  std::array<int, 2> ends{};
+  if (::pipe(ends.data()) != 0) {
+    die("pipe");
+  }
+  const UniqueFd result(ends[0]);
+  UniqueFd from_child(ends[1]);
+  const pid_t child = ::fork();
+  if (child < 0) {
+    die("fork");
+  }
+  double cost = 0;
+  if (child == 0) {
+    join_cgroup(cgroup);
+    const pid_t born_there = ::fork();
+    if (born_there != 0) {
+      std::_Exit(born_there > 0 && ::waitpid(born_there, nullptr, 0) == born_there ? 0 : 1);
+    }
+    cost = measure();
+    std::_Exit(::write(from_child.get(), &cost, sizeof(cost)) == sizeof(cost) ? 0 : 1);
+  }
+  from_child.reset();
+  if (::read(result.get(), &cost, sizeof(cost)) != sizeof(cost) || ::waitpid(child, nullptr, 0) != child) {
+    die("another process");
+  }
   return cost;
 }
 
@@ -238,9 +272,7 @@ int main(int argc, char** argv) {
     {
       const auto app = start_tacho(glob, {.socket = true});
       cost["socket: watched"].push_back(socket_cost() - bare);
-      join_cgroup(unwatched);
-      cost["socket: unwatched"].push_back(socket_cost() - bare);
-      join_cgroup(watched);
+      cost["socket: unwatched"].push_back(in_other_process(unwatched, socket_cost) - bare);
     }
     {
       const auto app = start_tacho(glob, {.socket = true, .poll = true, .sched = true});
@@ -255,16 +287,12 @@ int main(int argc, char** argv) {
     {
       const auto app = start_tacho(glob, {.sched = true});
       cost["switch: watched"].push_back(switch_cost() - bare_switch);
-      join_cgroup(unwatched);
-      cost["switch: unwatched"].push_back(switch_cost() - bare_switch);
-      join_cgroup(watched);
+      cost["switch: unwatched"].push_back(in_other_process(unwatched, switch_cost) - bare_switch);
     }
     {
       const auto app = start_tacho(glob, {.poll = true, .sched = true});
       cost["switch: watched, polls"].push_back(switch_cost() - bare_switch);
-      join_cgroup(unwatched);
-      cost["switch: unwatched, polls"].push_back(switch_cost() - bare_switch);
-      join_cgroup(watched);
+      cost["switch: unwatched, polls"].push_back(in_other_process(unwatched, switch_cost) - bare_switch);
     }
     {
       const auto app = start_tacho(glob, {.socket = true, .sched = true, .anatomy = true});
