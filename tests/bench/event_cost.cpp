@@ -3,13 +3,14 @@
 // with the wake-up before it, between two threads that pass a byte to and fro on one CPU. Everything is measured in
 // turns in one run, since the speed of a machine drifts; the floor is what empty programs on the same hooks cost.
 //
-// usage: event_cost CGROUP [rounds [batches [levels [pause]]]]
+// usage: event_cost CGROUP [rounds [batches [levels|ways [pause]]]]
 //        event_cost CGROUP profile EVENT
 //
 // CGROUP: an empty directory of the v2 hierarchy to work in. batches: of 1 000 turns each; the least disturbed one
-// counts. levels: also of what can be shed. pause: seconds before each measurement, in which the kernel may end what it
-// puts off (maps that are freed). profile: prints where the programs' lines are, and makes the event without end, for
-// tests/matrix/profile; EVENT: one of "socket", "switch", "socket anatomy" and "switch anatomy".
+// counts. levels: also of what can be shed; ways: also of other ways to watch. pause: seconds before each measurement,
+// in which the kernel may end what it puts off (maps that are freed). profile: prints where the programs' lines are,
+// and makes the event without end, for tests/matrix/profile; EVENT: one of "socket", "switch", "socket anatomy" and
+// "switch anatomy".
 
 #include <bpf/floor.skel.h>
 #include <bpf/libbpf.h>
@@ -224,11 +225,48 @@ double median(const std::vector<double>& values) {
   }
 }
 
+using Costs = std::map<std::string, std::vector<double>>;
+
+/// Of hooks by function and by tracepoint alone, beside a target by program, and among a thousand targets. `base` and
+/// `glob` as in main(), which has measured what the same takes without tacho.
+void measure_ways(const std::string& base, const std::string& glob, double bare, double bare_switch, Costs& cost) {
+  using tacho::config::Attach;
+  const std::string unwatched = base + "/unwatched";
+  {
+    const auto app = start_tacho(glob, {.socket = true, .attach = Attach::fentry});
+    cost["socket: watched, fexit"].push_back(socket_cost() - bare);
+  }
+  {
+    const auto app = start_tacho(glob, {.socket = true, .attach = Attach::tracepoint});
+    cost["socket: watched, no fexit"].push_back(socket_cost() - bare);
+  }
+  {
+    const auto app = start_tacho(glob, {.socket = true, .sched = true, .process_target = true});
+    cost["socket: watched, process target"].push_back(socket_cost() - bare);
+    cost["socket: unwatched, process target"].push_back(in_other_process(unwatched, socket_cost) - bare);
+    cost["switch: watched, process target"].push_back(switch_cost() - bare_switch);
+    cost["switch: unwatched, process target"].push_back(in_other_process(unwatched, switch_cost) - bare_switch);
+  }
+  constexpr int kMore = 1'000;
+  const auto more = [&base](int i) { return base + "/watched-too-" + std::to_string(i); };
+  for (int i = 0; i < kMore; ++i) {
+    ::mkdir(more(i).c_str(), 0755);
+  }
+  {
+    const auto app = start_tacho(glob + "*", {.socket = true, .sched = true}, kMore + 2);
+    cost["socket: watched, 1000 targets"].push_back(socket_cost() - bare);
+    cost["switch: watched, 1000 targets"].push_back(switch_cost() - bare_switch);
+  }
+  for (int i = 0; i < kMore; ++i) {
+    ::rmdir(more(i).c_str());
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: event_cost CGROUP [rounds [batches [levels [pause]]]]\n");
+    std::fprintf(stderr, "usage: event_cost CGROUP [rounds [batches [levels|ways [pause]]]]\n");
     return 2;
   }
   spdlog::set_level(spdlog::level::err);
@@ -236,13 +274,15 @@ int main(int argc, char** argv) {
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 7;
   batches = argc > 3 ? std::atoi(argv[3]) : batches;
   pause_before = std::chrono::seconds(argc > 5 ? std::atoi(argv[5]) : 0);
-  const bool levels = argc > 4 && std::string(argv[4]) == "levels";
+  const std::string_view more = argc > 4 ? argv[4] : "";
+  const bool ways = more == "ways";
+  const bool levels = ways || more == "levels";
   const std::string watched = base + "/watched";
   const std::string unwatched = base + "/unwatched";
   ::mkdir(watched.c_str(), 0755);
   ::mkdir(unwatched.c_str(), 0755);
   const std::string glob = watched.substr(watched.find(base.substr(base.rfind('/'))));
-  std::map<std::string, std::vector<double>> cost;
+  Costs cost;
   join_cgroup(watched);
   if (argc > 3 && std::string_view(argv[2]) == "profile") {
     profile(glob, argv[3]);
@@ -301,6 +341,9 @@ int main(int argc, char** argv) {
     if (levels) {
       const auto app = start_tacho(glob, {.socket = true, .sched = true, .anatomy = true, .shed = TACHO_SHED_ANATOMY});
       cost["switch: watched, anatomy, level 3"].push_back(switch_cost() - bare_switch);
+    }
+    if (ways) {
+      measure_ways(base, glob, bare, bare_switch, cost);
     }
   }
   join_cgroup(base.substr(0, base.rfind('/')));

@@ -76,7 +76,14 @@ std::unique_ptr<App> start_tacho(const std::string& cgroup, const Enabled& probe
   rule.name = "bench";
   rule.cgroup = cgroup;
   config.targets.push_back(rule);
+  if (probes.process_target) {
+    config::TargetRule other;
+    other.name = "other";
+    other.process = config::ProcessSelector{.exe = "/nobody/runs/this", .port = {}};
+    config.targets.push_back(other);
+  }
   config.probes.socket.enabled = probes.socket;
+  config.probes.socket.attach = probes.attach;
   config.probes.poll.enabled = probes.poll;
   config.probes.sched.enabled = probes.sched;
   config.probes.anatomy.enabled = probes.anatomy;

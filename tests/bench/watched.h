@@ -39,7 +39,9 @@ struct Enabled {
   bool poll = false;
   bool sched = false;
   bool anatomy = false;
-  unsigned shed = 0;  // enum tacho_shed
+  unsigned shed = 0;                                  // enum tacho_shed
+  config::Attach attach = config::Attach::automatic;  // of the socket probe
+  bool process_target = false;                        // another target, by a program that nobody runs
 };
 
 /// Watches the cgroups that the glob `cgroup` matches, and serves nothing. Ends with 1 if it cannot be started.
