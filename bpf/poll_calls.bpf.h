@@ -2,15 +2,8 @@
 /* The system calls that poll, and those of them that do not wait. */
 #pragma once
 
-#include "lib/kernel.bpf.h"
+#include "lib/compat.bpf.h"
 #include "lib/system_calls.bpf.h"
-
-/* Of a system call, by its registers. */
-#ifdef TACHO_BASIC
-#define ARGUMENT(regs, number) PT_REGS_PARM##number##_CORE_SYSCALL(regs)
-#else
-#define ARGUMENT(regs, number) PT_REGS_PARM##number##_SYSCALL(regs)
-#endif
 
 /* The timeout of a call: an int of milliseconds in a register, or a pointer to a structure of two longs. */
 static __always_inline bool is_zero_pair(const void *user)
@@ -33,14 +26,14 @@ static __always_inline bool is_nonblocking_call(struct pt_regs *regs, long numbe
 	switch (number) {
 	case NR_EPOLL_WAIT:
 	case NR_EPOLL_PWAIT:
-		return (int)ARGUMENT(regs, 4) == 0;
+		return (int)SYSCALL_ARGUMENT(regs, 4) == 0;
 	case NR_EPOLL_PWAIT2:
-		return is_zero_pair((void *)ARGUMENT(regs, 4));
+		return is_zero_pair((void *)SYSCALL_ARGUMENT(regs, 4));
 	case NR_POLL:
-		return (int)ARGUMENT(regs, 3) == 0;
+		return (int)SYSCALL_ARGUMENT(regs, 3) == 0;
 	case NR_PPOLL:
-		return is_zero_pair((void *)ARGUMENT(regs, 3));
+		return is_zero_pair((void *)SYSCALL_ARGUMENT(regs, 3));
 	default:
-		return is_zero_pair((void *)ARGUMENT(regs, 5));
+		return is_zero_pair((void *)SYSCALL_ARGUMENT(regs, 5));
 	}
 }

@@ -2,7 +2,7 @@
 /* The buffers of the running system call. The hooks run at its end; its arguments are still there then. */
 #pragma once
 
-#include "lib/basic.bpf.h"
+#include "lib/compat.bpf.h"
 #include "lib/system_calls.bpf.h"
 
 /* Of struct msghdr in user space on 64 bit: a pointer and a padded int come before the vector. */
