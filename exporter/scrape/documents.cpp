@@ -62,9 +62,9 @@ std::string metrics_document() {
                         fmt::join(condition.invalidates, "`, `"));
   }
   text += "\n## About tacho itself\n\n| family | type | labels | meaning |\n|---|---|---|---|\n";
-  for (const SelfFamily& family : kSelfFamilies) {
+  for (const metrics::Family& family : kSelfFamilies) {
     text += "| `" + std::string(family.name) + "` | " + std::string(metrics::type_name(family.type)) + " | " +
-            std::string(family.labels) + " | " + std::string(family.help) + " |\n";
+            std::string(family.sample_labels) + " | " + std::string(family.help) + " |\n";
   }
   return text;
 }
