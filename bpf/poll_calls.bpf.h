@@ -3,7 +3,7 @@
 #pragma once
 
 #include "lib/compat.bpf.h"
-#include "lib/system_calls.bpf.h"
+#include "lib/system_calls.h"
 
 /* The timeout of a call: an int of milliseconds in a register, or a pointer to a structure of two longs. */
 static __always_inline bool is_zero_pair(const void *user)
@@ -17,21 +17,22 @@ static __always_inline bool is_zero_pair(const void *user)
 
 static __always_inline bool is_poll_call(long number)
 {
-	return number == NR_EPOLL_WAIT || number == NR_EPOLL_PWAIT || number == NR_EPOLL_PWAIT2 ||
-	       number == NR_POLL || number == NR_PPOLL || number == NR_SELECT || number == NR_PSELECT6;
+	return number == __NR_epoll_wait || number == __NR_epoll_pwait || number == __NR_epoll_pwait2 ||
+	       number == __NR_poll || number == __NR_ppoll || number == __NR_select ||
+	       number == __NR_pselect6;
 }
 
 static __always_inline bool is_nonblocking_call(struct pt_regs *regs, long number)
 {
 	switch (number) {
-	case NR_EPOLL_WAIT:
-	case NR_EPOLL_PWAIT:
+	case __NR_epoll_wait:
+	case __NR_epoll_pwait:
 		return (int)SYSCALL_ARGUMENT(regs, 4) == 0;
-	case NR_EPOLL_PWAIT2:
+	case __NR_epoll_pwait2:
 		return is_zero_pair((void *)SYSCALL_ARGUMENT(regs, 4));
-	case NR_POLL:
+	case __NR_poll:
 		return (int)SYSCALL_ARGUMENT(regs, 3) == 0;
-	case NR_PPOLL:
+	case __NR_ppoll:
 		return is_zero_pair((void *)SYSCALL_ARGUMENT(regs, 3));
 	default:
 		return is_zero_pair((void *)SYSCALL_ARGUMENT(regs, 5));
