@@ -4,8 +4,6 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "metrics/document.h"
-
 namespace tacho::metrics {
 namespace {
 
@@ -51,18 +49,6 @@ TEST_CASE("the end") {
   CHECK(out.empty());
   append_end(out, Format::openmetrics);
   CHECK(out == "# EOF\n");
-}
-
-TEST_CASE("METRICS.md") {
-  const std::array families = {kBytes, kRps, kPeer};
-  CHECK(metrics_markdown("The `socket` probe", families) ==
-        "## The `socket` probe\n"
-        "\n"
-        "| family | type | buckets | unit | labels | appears | meaning |\n"
-        "|---|---|---|---|---|---|---|\n"
-        "| `tacho_socket_bytes_total` | counter |  | bytes | `direction` = send, receive |  | Payload \"bytes\". |\n"
-        "| `tacho_observed_rps` | gauge |  |  |  |  | Over the configured window, not the configured windows. |\n"
-        "| `tacho_wait_seconds` | histogram | coarse | seconds | `peer` | first event | a \\| b |\n");
 }
 
 }  // namespace
