@@ -2,15 +2,8 @@
 /* The system calls that poll, and those of them that do not wait. */
 #pragma once
 
-#include "lib/kernel.bpf.h"
-#include "lib/system_calls.bpf.h"
-
-/* Of a system call, by its registers. */
-#ifdef TACHO_BASIC
-#define ARGUMENT(regs, number) PT_REGS_PARM##number##_CORE_SYSCALL(regs)
-#else
-#define ARGUMENT(regs, number) PT_REGS_PARM##number##_SYSCALL(regs)
-#endif
+#include "lib/compat.bpf.h"
+#include "lib/system_calls.h"
 
 /* The timeout of a call: an int of milliseconds in a register, or a pointer to a structure of two longs. */
 static __always_inline bool is_zero_pair(const void *user)
@@ -24,23 +17,24 @@ static __always_inline bool is_zero_pair(const void *user)
 
 static __always_inline bool is_poll_call(long number)
 {
-	return number == NR_EPOLL_WAIT || number == NR_EPOLL_PWAIT || number == NR_EPOLL_PWAIT2 ||
-	       number == NR_POLL || number == NR_PPOLL || number == NR_SELECT || number == NR_PSELECT6;
+	return number == __NR_epoll_wait || number == __NR_epoll_pwait || number == __NR_epoll_pwait2 ||
+	       number == __NR_poll || number == __NR_ppoll || number == __NR_select ||
+	       number == __NR_pselect6;
 }
 
 static __always_inline bool is_nonblocking_call(struct pt_regs *regs, long number)
 {
 	switch (number) {
-	case NR_EPOLL_WAIT:
-	case NR_EPOLL_PWAIT:
-		return (int)ARGUMENT(regs, 4) == 0;
-	case NR_EPOLL_PWAIT2:
-		return is_zero_pair((void *)ARGUMENT(regs, 4));
-	case NR_POLL:
-		return (int)ARGUMENT(regs, 3) == 0;
-	case NR_PPOLL:
-		return is_zero_pair((void *)ARGUMENT(regs, 3));
+	case __NR_epoll_wait:
+	case __NR_epoll_pwait:
+		return (int)SYSCALL_ARGUMENT(regs, 4) == 0;
+	case __NR_epoll_pwait2:
+		return is_zero_pair((void *)SYSCALL_ARGUMENT(regs, 4));
+	case __NR_poll:
+		return (int)SYSCALL_ARGUMENT(regs, 3) == 0;
+	case __NR_ppoll:
+		return is_zero_pair((void *)SYSCALL_ARGUMENT(regs, 3));
 	default:
-		return is_zero_pair((void *)ARGUMENT(regs, 5));
+		return is_zero_pair((void *)SYSCALL_ARGUMENT(regs, 5));
 	}
 }

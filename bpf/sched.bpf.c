@@ -25,11 +25,7 @@ static __always_inline u32 state_off_cpu(struct task_struct *task, long bits)
 	/* TASK_WAKING: somebody wakes it at this very moment. */
 	if (bits & (TASK_INTERRUPTIBLE | TASK_WAKING))
 		return TACHO_THREAD_SLEEPING;
-#ifdef TACHO_BASIC
-	return BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait) ? TACHO_THREAD_IOWAIT : TACHO_THREAD_BLOCKED;
-#else
-	return BPF_CORE_READ_BITFIELD(task, in_iowait) ? TACHO_THREAD_IOWAIT : TACHO_THREAD_BLOCKED;
-#endif
+	return BITFIELD(task, in_iowait) ? TACHO_THREAD_IOWAIT : TACHO_THREAD_BLOCKED;
 }
 
 /* Notes the system call that a thread sleeps in. Workers of io_uring are in none, though their registers say

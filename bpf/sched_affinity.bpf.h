@@ -2,7 +2,7 @@
 /* The CPUs that a thread may run on, and how much of them. */
 #pragma once
 
-#include "lib/basic.bpf.h"
+#include "lib/compat.bpf.h"
 #include "sched.h"
 
 /* Set before loading: CPUs that are on. */

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "lib/accumulate.bpf.h"
-#include "lib/basic.bpf.h"
+#include "lib/compat.bpf.h"
 #include "lib/targets.bpf.h"
 #include "lib/task_state.bpf.h"
 #include "sched.h"

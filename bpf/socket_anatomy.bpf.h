@@ -227,13 +227,12 @@ static __always_inline int take_answer(struct socket_state *st, struct socket_sh
 	return 0;
 }
 
-#ifdef TACHO_BASIC
+#if !GLOBAL_POINTERS
 #define TAKE_READ take_read
 #define TAKE_ANSWER take_answer
 #else
 /*
  * Global functions: the verifier works through them once a program, and not on every way that comes here.
- * Since Linux 5.13 such ones take pointers.
  */
 __noinline int take_read_once(struct socket_state *st, u64 now, u32 first, u32 may_stay_open)
 {

@@ -2,8 +2,8 @@
 /* The buffers of the running system call. The hooks run at its end; its arguments are still there then. */
 #pragma once
 
-#include "lib/basic.bpf.h"
-#include "lib/system_calls.bpf.h"
+#include "lib/compat.bpf.h"
+#include "lib/system_calls.h"
 
 /* Of struct msghdr in user space on 64 bit: a pointer and a padded int come before the vector. */
 #define MSGHDR_IOV 16
@@ -24,21 +24,21 @@ static __always_inline bool find_call_buffers(struct call_buffers *buffers)
 
 	buffers->single = NULL;
 	switch (BPF_CORE_READ(regs, SYSCALL_NUMBER)) {
-	case NR_READ:
-	case NR_WRITE:
-	case NR_SENDTO:
-	case NR_RECVFROM:
+	case __NR_read:
+	case __NR_write:
+	case __NR_sendto:
+	case __NR_recvfrom:
 		buffers->single = second;
 		return second;
-	case NR_SENDMSG:
-	case NR_RECVMSG:
+	case __NR_sendmsg:
+	case __NR_recvmsg:
 		if (bpf_probe_read_user(vector, sizeof(vector), second + MSGHDR_IOV))
 			return false;
 		buffers->vector = (const void *)vector[0];
 		buffers->parts = vector[1];
 		return true;
-	case NR_READV:
-	case NR_WRITEV:
+	case __NR_readv:
+	case __NR_writev:
 		buffers->vector = second;
 		buffers->parts = PT_REGS_PARM3_CORE_SYSCALL(regs);
 		return true;

@@ -226,13 +226,13 @@ static __noinline void read_departure(struct departure *departure, struct sock *
 	u64 at = PT_REGS_PARM2_CORE_SYSCALL(regs);
 
 	switch (BPF_CORE_READ(regs, SYSCALL_NUMBER)) {
-	case NR_SENDTO:
+	case __NR_sendto:
 		message.name = PT_REGS_PARM5_CORE_SYSCALL(regs);
 		break;
-	case NR_SENDMMSG:
+	case __NR_sendmmsg:
 		at += (u64)message_of_batch(st, at, PT_REGS_PARM3_CORE_SYSCALL(regs)) * USER_MESSAGES_STRIDE;
 		/* fallthrough */
-	case NR_SENDMSG:
+	case __NR_sendmsg:
 		bpf_probe_read_user(&message, sizeof(message), (const void *)at);
 		break;
 	}

@@ -93,10 +93,10 @@ static __always_inline void note_sender(struct datagram_ring *ring)
 	u64 name = 0;
 
 	switch (BPF_CORE_READ(regs, SYSCALL_NUMBER)) {
-	case NR_RECVFROM:
+	case __NR_recvfrom:
 		name = PT_REGS_PARM5_CORE_SYSCALL(regs);
 		break;
-	case NR_RECVMSG:
+	case __NR_recvmsg:
 		/* The first member of struct msghdr. */
 		bpf_probe_read_user(&name, sizeof(name), (const void *)PT_REGS_PARM2_CORE_SYSCALL(regs));
 		break;

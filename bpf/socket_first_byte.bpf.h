@@ -38,11 +38,7 @@ const volatile __u32 jiffy_ns = 0;
 		return name##_before(tp) + (running ? (u32)bpf_jiffies64() - READ(tp, chrono_start) : 0);    \
 	}
 
-#ifdef TACHO_BASIC
-BUSY_CLOCK(busy, BPF_CORE_READ, BPF_CORE_READ_BITFIELD_PROBED)
-#else
-BUSY_CLOCK(busy, FIELD, BPF_CORE_READ_BITFIELD)
-#endif
+BUSY_CLOCK(busy, FIELD, BITFIELD)
 BUSY_CLOCK(subflow_busy, BPF_CORE_READ, BPF_CORE_READ_BITFIELD_PROBED)
 
 /* The first one of a multipath socket; NULL for any other. */

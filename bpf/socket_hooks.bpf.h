@@ -89,7 +89,7 @@ int BPF_PROG(socket_fentry_data_ready, struct sock *sk)
 	return 0;
 }
 
-#ifdef TACHO_BASIC
+#if !SOCKET_STORAGE
 
 SEC("fentry/inet_csk_clone_lock")
 int BPF_PROG(socket_fentry_clone, struct sock *listener)

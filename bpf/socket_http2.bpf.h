@@ -18,7 +18,7 @@
 
 #include "socket_http2_state.bpf.h"
 
-#ifdef TACHO_BASIC
+#if !MAY_LOOP
 
 static __always_inline bool can_follow_http2(void)
 {

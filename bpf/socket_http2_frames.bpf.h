@@ -80,7 +80,7 @@ static __always_inline bool http2_is_header(const u8 *h)
 	}
 }
 
-#ifndef TACHO_BASIC
+#if MAY_LOOP
 
 /*
  * Does the operation begin with the preface, or with a frame's header that is no accident? 0 if not, else one

@@ -44,7 +44,7 @@ static __always_inline void http2_end(struct http2_state *h2, struct http2_strea
 		add(&shard->opened, 1);
 }
 
-#ifndef TACHO_BASIC
+#if MAY_LOOP
 
 static __always_inline bool can_follow_http2(void)
 {

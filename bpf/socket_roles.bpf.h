@@ -221,11 +221,7 @@ static __always_inline u8 guess_role(struct sock *sk, u32 direction)
 
 static __always_inline bool sent_data_with_syn(struct tcp_sock *tp)
 {
-#ifdef TACHO_BASIC
-	return BPF_CORE_READ_BITFIELD_PROBED(tp, syn_data);
-#else
-	return BPF_CORE_READ_BITFIELD(tp, syn_data);
-#endif
+	return BITFIELD(tp, syn_data);
 }
 
 static __always_inline void connect_connection(struct sock *sk, struct socket_state *st)

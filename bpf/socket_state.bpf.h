@@ -3,7 +3,7 @@
 #pragma once
 
 #include "lib/accumulate.bpf.h"
-#include "lib/basic.bpf.h"
+#include "lib/compat.bpf.h"
 #include "lib/loss.bpf.h"
 #include "lib/targets.bpf.h"
 #include "socket.h"

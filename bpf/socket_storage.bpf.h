@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The place of a socket's state: its own storage, or a hash by its address (lib/basic.bpf.h). */
+/* The place of a socket's state: its own storage, or a hash by its address (lib/compat.bpf.h). */
 #pragma once
 
 #include "socket_state.bpf.h"
@@ -19,7 +19,7 @@ static __always_inline bool may_go_past_tcp(struct sock *sk)
 	return data && !(data & USER_DATA_OF_ARRAY);
 }
 
-#ifdef TACHO_BASIC
+#if !SOCKET_STORAGE
 
 /* Entries are freed with their sockets (hook `socket_gone`). */
 struct {
@@ -175,28 +175,8 @@ static __always_inline bool is_subflow(struct sock *sk)
 	return tp && bpf_core_field_exists(tp->is_mptcp) && FIELD(tp, is_mptcp);
 }
 
-/* struct sock_cgroup_data held a tagged pointer until Linux 5.15 (8520e224f547). */
-struct sock_cgroup_data___before_5_15 {
-	u64 val;
-} __attribute__((preserve_access_index));
-
-struct sock___before_5_15 {
-	struct sock_cgroup_data___before_5_15 sk_cgrp_data;
-} __attribute__((preserve_access_index));
-
 /* Id of the cgroup that the socket was made in; 0 if it is not known, as without cgroup v2. */
 static __always_inline u64 cgroup_of_socket(struct sock *sk)
 {
-	struct cgroup *cgroup;
-	u64 value;
-
-	if (cgroup_v1)
-		return 0;
-	if (bpf_core_field_exists(struct sock_cgroup_data, cgroup))
-		return BPF_CORE_READ(sk, sk_cgrp_data.cgroup, kn, id);
-	value = BPF_CORE_READ((struct sock___before_5_15 *)sk, sk_cgrp_data.val);
-	if (value & 1)
-		return 0;
-	cgroup = (struct cgroup *)(value & ~3ULL);
-	return cgroup ? BPF_CORE_READ(cgroup, kn, id) : 0;
+	return cgroup_v1 ? 0 : socket_group_id(sk);
 }

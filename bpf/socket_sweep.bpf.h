@@ -142,7 +142,7 @@ static __always_inline void sweep_socket(struct sock *sk, struct socket_state *s
 		count_closed(st, sk);
 }
 
-#ifdef TACHO_BASIC
+#if !SOCKET_STORAGE
 __noinline int sweep_state(u64 address)
 {
 	struct socket_state *st = bpf_map_lookup_elem(&socket_states, &address);

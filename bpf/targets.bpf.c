@@ -4,7 +4,7 @@
  * cgroups that are made and removed, listening sockets, processes. These events are rare; they are the only
  * ones that go through a ring buffer.
  */
-#include "lib/basic.bpf.h"
+#include "lib/compat.bpf.h"
 #include "lib/loss.bpf.h"
 #include "targets_processes.bpf.h"
 #include "targets_self.bpf.h"

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "lib/basic.bpf.h"
+#include "lib/compat.bpf.h"
 #include "lib/targets.bpf.h"
 
 /* So many records fit into the iterator's buffer of eight pages. */

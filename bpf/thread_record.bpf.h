@@ -10,7 +10,7 @@
 #pragma once
 
 #include "anatomy.h"
-#include "lib/basic.bpf.h"
+#include "lib/compat.bpf.h"
 #include "lib/kernel.bpf.h"
 #include "lib/targets.h"
 #include "sched.h"

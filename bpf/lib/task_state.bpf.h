@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* A probe's state of every thread: in the task's storage, or in a hash by its address (lib/basic.bpf.h). */
+/* A probe's state of every thread: in the task's storage, or in a hash by its address (lib/compat.bpf.h). */
 #pragma once
 
-#include "lib/basic.bpf.h"
+#include "lib/compat.bpf.h"
 #include "lib/targets.bpf.h"
 
 /*
  * The map, and state_of(), new_state(), drop_state() and surely_stateless() of a thread. `remembered`: a
- * structure; `flags`: of the hash. Storage of tasks is of Linux 5.11; it goes with the task. With
- * TACHO_TASK_HASH all else is as in the full variant (lib/basic.bpf.h).
+ * structure; `flags`: of the hash. Storage goes with the task.
  */
-#if defined(TACHO_BASIC) || defined(TACHO_TASK_HASH)
+#if !TASK_STORAGE
 enum { STATE_GOES_WITH_TASK = 0 };
 
 /* Where a task with a state may be, by its address: most threads of a machine have none, and need no hash to
@@ -122,18 +121,14 @@ static __always_inline bool surely_stateless(struct task_struct *task)
 }
 #endif
 
-#ifdef TACHO_BASIC
 static __always_inline u64 cgroup_of_thread(struct task_struct *task)
 {
-	return cgroup_of(task);
-}
-#else
-/* cgroup_of() by pointers that the verifier knows. */
-static __always_inline u64 cgroup_of_thread(struct task_struct *task)
-{
+#if TYPED_POINTERS
 	return cgroup_v1 ? memory_cgroup_of(task) : task->cgroups->dfl_cgrp->kn->id;
-}
+#else
+	return cgroup_of(task);
 #endif
+}
 
 /*
  * When a thread that is being switched out was switched in, by the fair scheduler's account of its time

@@ -39,32 +39,22 @@ Format format_of(std::string_view type) {
   return found == kFormats.end() ? Format::prometheus_text : *found;
 }
 
-void append_metadata(std::string& out, const Metadata& metadata, Format format) {
-  std::string_view name = metadata.name;
-  if (format == Format::prometheus_text) {
-    append_help_line(out, name, metadata.help, format);
-    append_line(out, "TYPE", name, metadata.type);
-    return;
-  }
-  std::string_view type = metadata.type == "untyped" ? "unknown" : metadata.type;
-  if (type == "counter") {
-    if (name.ends_with("_total")) {
-      name.remove_suffix(std::string_view("_total").size());
-    } else {
-      type = "unknown";
-    }
-  }
-  append_line(out, "TYPE", name, type);
-  if (!metadata.unit.empty()) {
-    append_line(out, "UNIT", name, metadata.unit);
-  }
-  append_help_line(out, name, metadata.help, format);
-}
-
 void append_header(std::string& out, const Family& family, Format format, std::string_view window) {
   const std::string help = expand_window(family.help, window);
-  append_metadata(out, {.name = family.name, .type = type_name(family.type), .unit = family.unit, .help = help},
-                  format);
+  std::string_view name = family.name;
+  if (format == Format::prometheus_text) {
+    append_help_line(out, name, help, format);
+    append_line(out, "TYPE", name, type_name(family.type));
+    return;
+  }
+  if (family.type == Type::counter) {
+    name.remove_suffix(std::string_view("_total").size());
+  }
+  append_line(out, "TYPE", name, type_name(family.type));
+  if (!family.unit.empty()) {
+    append_line(out, "UNIT", name, family.unit);
+  }
+  append_help_line(out, name, help, format);
 }
 
 void append_end(std::string& out, Format format) {

@@ -31,21 +31,9 @@ Format format_of(std::string_view content_type);
 /// of Prometheus 3, `charset`) change nothing: all names are plain ASCII, which every escaping scheme leaves alone.
 Format negotiate(std::string_view accept);
 
-/// The header of a family's samples. `name` is that of the Prometheus text format (a counter's ends in `_total`),
-/// `type` one of counter, gauge, histogram, summary, untyped.
-struct Metadata {
-  std::string_view name;
-  std::string_view type;
-  std::string_view unit;
-  std::string_view help;
-};
-
-/// Appends HELP and TYPE (Prometheus text), or TYPE, UNIT and HELP under the name without `_total` (OpenMetrics, where
-/// a counter whose name lacks it is `unknown`, since its samples would not be those of a counter).
-/// Text formats only.
-void append_metadata(std::string& out, const Metadata& metadata, Format format);
-
-/// append_metadata of a per-target family; `window` ("10s") replaces each `{window}` in the help.
+/// Appends a family's HELP and TYPE (Prometheus text), or TYPE, UNIT and HELP under the name without `_total`
+/// (OpenMetrics). `window` ("10s") replaces each `{window}` in the help. Text formats only. Names ending in `_info` are
+/// gauges of value 1: the OpenMetrics type `info` would have the same sample names, and its parsers take the gauge too.
 void append_header(std::string& out, const Family& family, Format format, std::string_view window);
 
 /// Ends the exposition: "# EOF" in OpenMetrics, nothing in Prometheus text.

@@ -22,7 +22,7 @@ enum class Detail : std::uint8_t {
   mean,    ///< none but +Inf: sum and count
 };
 
-/// A per-target metric family as a constant: METRICS.md, the series prefixes and the checks derive from it.
+/// A metric family as a constant: METRICS.md, the series prefixes and the checks derive from it.
 struct Family {
   std::string_view name;  ///< name of the samples in Prometheus text; a counter's ends in `_total`
   Type type = Type::counter;
@@ -33,7 +33,8 @@ struct Family {
       values;         ///< its values in the order of the samples; empty with a label: known at run time
   bool fine = false;  ///< a histogram with sixteen slots an octave, without a label that is known at run time
   Appears appears = Appears::at_once;
-  Detail detail = Detail::full;  ///< of a histogram
+  Detail detail = Detail::full;      ///< of a histogram
+  std::string_view sample_labels{};  ///< about tacho itself: names of the labels that its samples have, comma-separated
 
   /// The same family whose samples appear with their first event.
   [[nodiscard]] constexpr Family on_first_event() const {

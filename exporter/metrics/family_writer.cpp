@@ -1,10 +1,34 @@
 #include "metrics/family_writer.h"
 
+#include <memory>
+
 #include "metrics/dynamic.h"
 #include "metrics/escape.h"
 #include "metrics/exemplars.h"
 
 namespace tacho::metrics {
+
+void FamilyWriter::write(std::string& out, const Family& family, std::span<const LabelledValue> samples,
+                         const Created& created) {
+  if (samples.empty()) {
+    return;
+  }
+  const std::span alone(&family, 1);
+  begin(out, alone, 0);
+  if (style_.format == Format::protobuf) {
+    for (const LabelledValue& sample : samples) {
+      proto_.add(proto_labels(sample.labels), family.type, sample.value, created);
+    }
+  } else {
+    const auto text = std::make_shared<const SeriesText>(alone, style_.layout);
+    Row row;
+    for (const LabelledValue& sample : samples) {
+      row.values.assign(1, sample.value);
+      TargetSeries(text, sample.labels).append(out, 0, row);
+    }
+  }
+  end(out);
+}
 
 void FamilyWriter::begin(std::string& out, std::span<const Family> families, std::size_t family) {
   families_ = families;
@@ -14,11 +38,7 @@ void FamilyWriter::begin(std::string& out, std::span<const Family> families, std
     append_header(out, families[family], style_.format, style_.window);
     return;
   }
-  const std::string help = expand_window(families[family].help, style_.window);
-  proto_.begin({.name = families[family].name,
-                .type = type_name(families[family].type),
-                .unit = families[family].unit,
-                .help = help});
+  proto_.begin(families[family], style_.window);
 }
 
 void FamilyWriter::add(std::string& out, const TargetSeries& series, const ProtoTarget& target, const Row& row) {

@@ -26,12 +26,22 @@ struct ProtoTarget {
   Created created;
 };
 
-/// Writes the families of targets, one after the other, in any format: begin() a family, add() each target's samples,
-/// end() it. `out` may be another string at each call, as long as the strings follow each other on the page.
+/// A sample with labels of its own.
+struct LabelledValue {
+  Labels labels;
+  Value value;
+};
+
+/// Writes families, one after the other, in any format. Those of targets: begin() a family, add() each target's
+/// samples, end() it. `out` may be another string at each call, as long as the strings follow each other on the page.
 class FamilyWriter {
  public:
   /// `style.layout` must outlive this object.
   explicit FamilyWriter(const PageStyle& style) : style_(style) {}
+
+  /// A whole family of counters or gauges without a label for all samples; nothing if there are none.
+  /// @param created of counters
+  void write(std::string& out, const Family& family, std::span<const LabelledValue> samples, const Created& created);
 
   void begin(std::string& out, std::span<const Family> families, std::size_t family);
   /// `series` is of the same families, `target` and `row` of its target.

@@ -3,33 +3,23 @@
 #include <array>
 #include <vector>
 
-#include "metrics/prometheus_families.h"
 #include "metrics/protobuf.h"
 
 namespace tacho::metrics {
 namespace {
-
-using prometheus::ClientMetric;
-using prometheus::MetricType;
 
 // Numbers of the fields of io.prometheus.client's messages.
 namespace family_field {
 constexpr unsigned kName = 1, kHelp = 2, kType = 3, kMetric = 4, kUnit = 5;
 }
 namespace metric_field {
-constexpr unsigned kLabel = 1, kGauge = 2, kCounter = 3, kSummary = 4, kUntyped = 5, kHistogram = 7;
+constexpr unsigned kLabel = 1, kGauge = 2, kCounter = 3, kHistogram = 7;
 }
 namespace label_field {
 constexpr unsigned kName = 1, kValue = 2;
 }
-namespace number_field {  // of Counter, Gauge, Untyped
+namespace number_field {  // of Counter, Gauge
 constexpr unsigned kValue = 1, kCreated = 3;
-}
-namespace summary_field {
-constexpr unsigned kCount = 1, kSum = 2, kQuantile = 3, kCreated = 4;
-}
-namespace quantile_field {
-constexpr unsigned kQuantile = 1, kValue = 2;
 }
 namespace histogram_field {
 constexpr unsigned kCount = 1, kSum = 2, kBucket = 3, kSchema = 5, kZeroThreshold = 6, kZeroCount = 7,
@@ -48,8 +38,9 @@ namespace timestamp_field {
 constexpr unsigned kSeconds = 1, kNanos = 2;
 }
 
-std::uint64_t type_number(std::string_view type) {
-  return type == "counter" ? 0 : type == "gauge" ? 1 : type == "summary" ? 2 : type == "histogram" ? 4 : 3;
+/// Of enum MetricType.
+std::uint64_t type_number(Type type) {
+  return type == Type::counter ? 0 : type == Type::gauge ? 1 : 4;
 }
 
 /// The number that reads the text of the other formats as this one.
@@ -182,31 +173,6 @@ void append_native(std::string& out, const NativeBuckets& native, int schema, st
   }
 }
 
-void append_fields(std::string& out, const ClientMetric::Histogram& histogram, const Created& created) {
-  Protobuf fields(out);
-  fields.integer(histogram_field::kCount, histogram.sample_count);
-  fields.real(histogram_field::kSum, histogram.sample_sum);
-  for (const ClientMetric::Bucket& bucket : histogram.bucket) {
-    std::array<char, kMaxBucket> bytes{};
-    out.append(bytes.data(), write_bucket(bytes.data(), bucket.cumulative_count, bucket.upper_bound));
-  }
-  append_created(out, histogram_field::kCreated, created);
-}
-
-void append_fields(std::string& out, const ClientMetric::Summary& summary, const Created& created) {
-  Protobuf fields(out);
-  fields.integer(summary_field::kCount, summary.sample_count);
-  fields.real(summary_field::kSum, summary.sample_sum);
-  for (const ClientMetric::Quantile& quantile : summary.quantile) {
-    fields.message(summary_field::kQuantile, [&] {
-      Protobuf each(out);
-      each.real(quantile_field::kQuantile, quantile.quantile);
-      each.real(quantile_field::kValue, quantile.value);
-    });
-  }
-  append_created(out, summary_field::kCreated, created);
-}
-
 }  // namespace
 
 void append_proto_label(std::string& out, std::string_view name, std::string_view value) {
@@ -221,16 +187,16 @@ std::string proto_labels(std::span<const std::pair<std::string, std::string>> la
   return out;
 }
 
-void ProtoFamily::begin(const Metadata& metadata) {
+void ProtoFamily::begin(const Family& family, std::string_view window) {
   fields_.clear();
   Protobuf fields(fields_);
-  fields.text(family_field::kName, metadata.name);
-  if (!metadata.help.empty()) {
-    fields.text(family_field::kHelp, metadata.help);
+  fields.text(family_field::kName, family.name);
+  if (!family.help.empty()) {
+    fields.text(family_field::kHelp, expand_window(family.help, window));
   }
-  fields.integer(family_field::kType, type_number(metadata.type));
-  if (!metadata.unit.empty()) {
-    fields.text(family_field::kUnit, metadata.unit);
+  fields.integer(family_field::kType, type_number(family.type));
+  if (!family.unit.empty()) {
+    fields.text(family_field::kUnit, family.unit);
   }
   header_ = fields_.size();
 }
@@ -285,42 +251,10 @@ template void ProtoFamily::add(std::string_view, const Histogram&, std::span<con
 template void ProtoFamily::add(std::string_view, const FineHistogram&, std::span<const BucketLayout::Bucket>,
                                HistogramForms, const Created&, const BucketExemplars&);
 
-void ProtoFamily::add(MetricType type, const ClientMetric& metric, const Created& created) {
-  std::string labels;
-  for (const ClientMetric::Label& label : metric.label) {
-    append_proto_label(labels, label.name, label.value);
-  }
-  switch (type) {
-    case MetricType::Counter:
-      return add(labels, Type::counter, Value::number(metric.counter.value), created);
-    case MetricType::Gauge:
-      return add(labels, Type::gauge, Value::number(metric.gauge.value), created);
-    case MetricType::Histogram:
-      return add_metric(labels, metric_field::kHistogram, [&] { append_fields(fields_, metric.histogram, created); });
-    case MetricType::Summary:
-      return add_metric(labels, metric_field::kSummary, [&] { append_fields(fields_, metric.summary, created); });
-    case MetricType::Untyped:
-      return add_metric(labels, metric_field::kUntyped,
-                        [&] { Protobuf(fields_).real(number_field::kValue, metric.untyped.value); });
-  }
-}
-
 void ProtoFamily::end(std::string& out) {
   if (fields_.size() > header_) {
     append_varint(out, fields_.size());
     out += fields_;
-  }
-}
-
-void append_proto_families(std::string& out, std::span<const prometheus::MetricFamily> families,
-                           const Created& created) {
-  ProtoFamily proto;
-  for (const prometheus::MetricFamily& family : families) {
-    proto.begin({.name = family.name, .type = type_name(family.type), .unit = "", .help = family.help});
-    for (const ClientMetric& metric : family.metric) {
-      proto.add(family.type, metric, created);
-    }
-    proto.end(out);
   }
 }
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <prometheus/metric_family.h>
-
 #include <chrono>
 #include <optional>
 #include <span>
@@ -35,7 +33,8 @@ void append_proto_label(std::string& out, std::string_view name, std::string_vie
 class ProtoFamily {
  public:
   /// Begins a family; memory is kept from the one before.
-  void begin(const Metadata& metadata);
+  /// @param window replaces each `{window}` in the help
+  void begin(const Family& family, std::string_view window);
   /// @param labels fields as append_proto_label() makes them
   /// @param buckets of the classic form
   void add(std::string_view labels, Type type, const Value& value, const Created& created);
@@ -43,7 +42,6 @@ class ProtoFamily {
   void add(std::string_view labels, const SlotHistogram<PerOctave>& histogram,
            std::span<const BucketLayout::Bucket> buckets, HistogramForms forms, const Created& created,
            const BucketExemplars& exemplars);
-  void add(prometheus::MetricType type, const prometheus::ClientMetric& metric, const Created& created);
   /// Appends the family with its length, nothing if it has no samples.
   void end(std::string& out);
 
@@ -55,9 +53,5 @@ class ProtoFamily {
   std::size_t header_ = 0;  // so long without samples
   NativeBuckets native_;
 };
-
-/// append_families() of prometheus_families.h in this format.
-void append_proto_families(std::string& out, std::span<const prometheus::MetricFamily> families,
-                           const Created& created);
 
 }  // namespace tacho::metrics

@@ -86,8 +86,11 @@ void append_histogram(std::string& out, const HistogramText& text, const SlotHis
   });
 }
 
-/// Without labels of the target the first comma is too much.
+/// Without labels of the target the first comma is too much, and the braces if there is nothing between them.
 Start start_of(const SeriesText::Piece& piece, std::string_view labels) {
+  if (labels.empty() && piece.tail.starts_with('}')) {
+    return {.head = piece.head.substr(0, piece.head.size() - 1), .labels = "", .tail = piece.tail.substr(1)};
+  }
   return {.head = piece.head,
           .labels = labels,
           .tail = piece.tail.substr(labels.empty() && piece.tail.starts_with(',') ? 1 : 0)};

@@ -1,27 +1,12 @@
 #include "probes/sched_decode.h"
 
-#include <sys/syscall.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "bpf/lib/system_calls.h"
 #include "metrics/entry.h"
 #include "probes/bracket.h"
 #include "probes/histogram_decode.h"
-
-// arm64 has only their successors.
-#ifndef SYS_epoll_wait
-#define SYS_epoll_wait (-1)
-#endif
-#ifndef SYS_poll
-#define SYS_poll (-1)
-#endif
-#ifndef SYS_select
-#define SYS_select (-1)
-#endif
-#ifndef SYS_vfork
-#define SYS_vfork (-1)
-#endif
 
 namespace tacho::probes {
 namespace {
@@ -41,40 +26,40 @@ struct Call {
 
 /// By slot, from the second on.
 constexpr std::array kCalls{
-    Call{"epoll_wait", SYS_epoll_wait},
-    Call{"epoll_pwait", SYS_epoll_pwait},
-    Call{"epoll_pwait2", SYS_epoll_pwait2},
-    Call{"poll", SYS_poll},
-    Call{"ppoll", SYS_ppoll},
-    Call{"select", SYS_select},
-    Call{"pselect6", SYS_pselect6},
-    Call{"futex", SYS_futex},
-    Call{"read", SYS_read},
-    Call{"readv", SYS_readv},
-    Call{"recvfrom", SYS_recvfrom},
-    Call{"recvmsg", SYS_recvmsg},
-    Call{"write", SYS_write},
-    Call{"writev", SYS_writev},
-    Call{"sendto", SYS_sendto},
-    Call{"sendmsg", SYS_sendmsg},
-    Call{"sendfile", SYS_sendfile},
-    Call{"accept", SYS_accept},
-    Call{"accept4", SYS_accept4},
-    Call{"connect", SYS_connect},
-    Call{"nanosleep", SYS_nanosleep},
-    Call{"clock_nanosleep", SYS_clock_nanosleep},
-    Call{"restart_syscall", SYS_restart_syscall},
-    Call{"rt_sigtimedwait", SYS_rt_sigtimedwait},
-    Call{"pread64", SYS_pread64},
-    Call{"pwrite64", SYS_pwrite64},
-    Call{"fsync", SYS_fsync},
-    Call{"fdatasync", SYS_fdatasync},
-    Call{"openat", SYS_openat},
-    Call{"fcntl", SYS_fcntl},
-    Call{"flock", SYS_flock},
-    Call{"io_uring_enter", SYS_io_uring_enter},
-    Call{"wait4", SYS_wait4},
-    Call{"vfork", SYS_vfork},
+    Call{"epoll_wait", __NR_epoll_wait},
+    Call{"epoll_pwait", __NR_epoll_pwait},
+    Call{"epoll_pwait2", __NR_epoll_pwait2},
+    Call{"poll", __NR_poll},
+    Call{"ppoll", __NR_ppoll},
+    Call{"select", __NR_select},
+    Call{"pselect6", __NR_pselect6},
+    Call{"futex", __NR_futex},
+    Call{"read", __NR_read},
+    Call{"readv", __NR_readv},
+    Call{"recvfrom", __NR_recvfrom},
+    Call{"recvmsg", __NR_recvmsg},
+    Call{"write", __NR_write},
+    Call{"writev", __NR_writev},
+    Call{"sendto", __NR_sendto},
+    Call{"sendmsg", __NR_sendmsg},
+    Call{"sendfile", __NR_sendfile},
+    Call{"accept", __NR_accept},
+    Call{"accept4", __NR_accept4},
+    Call{"connect", __NR_connect},
+    Call{"nanosleep", __NR_nanosleep},
+    Call{"clock_nanosleep", __NR_clock_nanosleep},
+    Call{"restart_syscall", __NR_restart_syscall},
+    Call{"rt_sigtimedwait", __NR_rt_sigtimedwait},
+    Call{"pread64", __NR_pread64},
+    Call{"pwrite64", __NR_pwrite64},
+    Call{"fsync", __NR_fsync},
+    Call{"fdatasync", __NR_fdatasync},
+    Call{"openat", __NR_openat},
+    Call{"fcntl", __NR_fcntl},
+    Call{"flock", __NR_flock},
+    Call{"io_uring_enter", __NR_io_uring_enter},
+    Call{"wait4", __NR_wait4},
+    Call{"vfork", __NR_vfork},
 };
 constexpr std::size_t kFirstCall = TACHO_OFFCPU_OTHER + 1;
 static_assert(kCalls.size() + kFirstCall == TACHO_OFFCPU_CALLS);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
 namespace tacho::scrape {
 namespace {
@@ -130,14 +129,6 @@ std::span<const ConditionEntry> condition_table() {
 bool invalidates(std::string_view condition, std::string_view family) {
   const auto found = std::ranges::find(kTable, condition, &ConditionEntry::name);
   return found != kTable.end() && std::ranges::binary_search(found->invalidates, family);
-}
-
-std::string conditions_json() {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const ConditionEntry& condition : kTable) {
-    list.push_back({{"name", condition.name}, {"meaning", condition.meaning}, {"invalidates", condition.invalidates}});
-  }
-  return list.dump(2) + "\n";
 }
 
 }  // namespace tacho::scrape

@@ -40,7 +40,4 @@ inline const ConditionEntry& entry(Condition condition) {
 /// Whether the condition with that name is about the family; false if there is none of that name.
 bool invalidates(std::string_view condition, std::string_view family);
 
-/// The table as JSON, for the generators of dashboards, alerts and rules: grafana/conditions.json.
-std::string conditions_json();
-
 }  // namespace tacho::scrape

@@ -10,7 +10,6 @@
 
 #include "config/units.h"
 #include "kernel/skipped_events.h"
-#include "metrics/prometheus_families.h"
 #include "metrics/proto_family.h"
 #include "scrape/diagnosis.h"
 #include "scrape/judgements.h"
@@ -121,12 +120,12 @@ std::vector<ObservedObject> PageWriter::look_at_objects(const std::vector<Observ
 
 void PageWriter::write_self(std::string& out, const State& state, std::vector<CollectorResult> results,
                             metrics::Format format) {
-  const auto append = [&](std::vector<prometheus::MetricFamily> families) {
-    std::erase_if(families, [&state](const auto& family) { return state.style->dropped.contains(family.name); });
-    if (format == metrics::Format::protobuf) {
-      metrics::append_proto_families(out, families, start_);
-    } else {
-      metrics::append_families(out, families, format);
+  metrics::FamilyWriter writer(style(state, format));
+  const auto append = [&](const std::vector<SelfFamily>& families) {
+    for (const auto& [family, samples] : families) {
+      if (!state.style->dropped.contains(family->name)) {
+        writer.write(out, *family, samples, start_);
+      }
     }
   };
   const auto web_source = web_.get();

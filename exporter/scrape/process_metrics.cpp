@@ -8,8 +8,6 @@
 #include <sstream>
 #include <string>
 
-#include "scrape/self_families.h"
-
 namespace tacho::scrape {
 namespace {
 
@@ -61,8 +59,9 @@ std::chrono::system_clock::time_point process_start() {
   return std::chrono::system_clock::time_point(std::chrono::duration_cast<std::chrono::nanoseconds>(seconds));
 }
 
-std::vector<prometheus::MetricFamily> process_metrics(const ServingCost& other) {
-  std::vector<prometheus::MetricFamily> families;
+std::vector<SelfFamily> process_metrics(const ServingCost& other) {
+  std::vector<SelfFamily> families;
+  const auto add = [&families](SelfName name, double value) { families.emplace_back(name, value); };
   const std::vector<double> stat = stat_fields();
   constexpr std::size_t kThreads = 20 - kFirst;
   constexpr std::size_t kVirtual = 23 - kFirst;
@@ -72,8 +71,7 @@ std::vector<prometheus::MetricFamily> process_metrics(const ServingCost& other) 
     const auto seconds = [](const timeval& t) {
       return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
     };
-    families.push_back(
-        single("process_cpu_seconds_total", seconds(usage.ru_utime) + seconds(usage.ru_stime) + other.cpu_seconds));
+    add("process_cpu_seconds_total", seconds(usage.ru_utime) + seconds(usage.ru_stime) + other.cpu_seconds);
   }
   std::error_code error;
   std::ptrdiff_t descriptors = 0;
@@ -82,18 +80,18 @@ std::vector<prometheus::MetricFamily> process_metrics(const ServingCost& other) 
     ++descriptors;
   }
   if (!error) {
-    families.push_back(single("process_open_fds", static_cast<double>(descriptors - 1)));  // less the walk's own
+    add("process_open_fds", static_cast<double>(descriptors - 1));  // less the walk's own
   }
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    families.push_back(single("process_max_fds", static_cast<double>(limit.rlim_cur)));
+    add("process_max_fds", static_cast<double>(limit.rlim_cur));
   }
   if (stat.size() > kResident) {
-    families.push_back(single("process_start_time_seconds", start_time(stat)));
-    families.push_back(single("process_virtual_memory_bytes", stat[kVirtual]));
-    families.push_back(single("process_resident_memory_bytes",
-                              stat[kResident] * static_cast<double>(::sysconf(_SC_PAGESIZE)) + other.memory_bytes));
-    families.push_back(single("process_threads", stat[kThreads]));
+    add("process_start_time_seconds", start_time(stat));
+    add("process_virtual_memory_bytes", stat[kVirtual]);
+    add("process_resident_memory_bytes",
+        stat[kResident] * static_cast<double>(::sysconf(_SC_PAGESIZE)) + other.memory_bytes);
+    add("process_threads", stat[kThreads]);
   }
   return families;
 }

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <prometheus/metric_family.h>
-
 #include <chrono>
 #include <vector>
+
+#include "scrape/self_families.h"
 
 namespace tacho::scrape {
 
@@ -18,6 +18,6 @@ struct ServingCost {
 
 /// The usual `process_*` families of this process, as Prometheus' client libraries name them. CPU and resident memory
 /// include those of the other process.
-std::vector<prometheus::MetricFamily> process_metrics(const ServingCost& other = {});
+std::vector<SelfFamily> process_metrics(const ServingCost& other = {});
 
 }  // namespace tacho::scrape

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <prometheus/metric_family.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -37,8 +35,8 @@ struct ReloadState {
 
 /// Hooks, losses, run statistics and map fills of the objects.
 /// @param failed probes that are enabled and have no object
-std::vector<prometheus::MetricFamily> object_metrics(std::span<const ObservedObject> objects,
-                                                     std::span<const std::string> failed, bool run_statistics);
+std::vector<SelfFamily> object_metrics(std::span<const ObservedObject> objects, std::span<const std::string> failed,
+                                       bool run_statistics);
 
 /// How many targets there are, and were not.
 struct TableNumbers {
@@ -48,10 +46,10 @@ struct TableNumbers {
 };
 
 /// @param reported targets
-std::vector<prometheus::MetricFamily> target_metrics(std::span<const targets::DesiredTarget* const> reported,
-                                                     const TableNumbers& numbers);
+std::vector<SelfFamily> target_metrics(std::span<const targets::DesiredTarget* const> reported,
+                                       const TableNumbers& numbers);
 
-std::vector<prometheus::MetricFamily> collector_metrics(std::span<const CollectorResult> results);
+std::vector<SelfFamily> collector_metrics(std::span<const CollectorResult> results);
 
 /// The counters of the web server.
 struct WebCounters {
@@ -63,13 +61,13 @@ struct WebCounters {
   std::uint64_t dropped_log_lines = 0;
 };
 
-std::vector<prometheus::MetricFamily> web_metrics(const WebCounters& counters);
+std::vector<SelfFamily> web_metrics(const WebCounters& counters);
 
 /// @param dropped_elsewhere lines of the log that other processes of tacho dropped
-std::vector<prometheus::MetricFamily> program_metrics(const ReloadState& reload, std::uint64_t dropped_elsewhere = 0);
+std::vector<SelfFamily> program_metrics(const ReloadState& reload, std::uint64_t dropped_elsewhere = 0);
 
 /// The capabilities of tacho's processes.
-std::vector<prometheus::MetricFamily> rights_metrics(std::span<const process::Rights> processes);
+std::vector<SelfFamily> rights_metrics(std::span<const process::Rights> processes);
 
 /// Events lost by an object so far, by reason; empty if they cannot be read.
 std::vector<std::pair<std::string_view, std::uint64_t>> losses(const kernel::ObjectHealth& object);

@@ -1,4 +1,4 @@
-"""What README says that tacho cannot see, where no other test shows it (tests/support/limits.yaml names them all)."""
+"""What exporter/LIMITS.md says that tacho cannot see, where no other test shows it (tests/support/limits.yaml names them all)."""
 
 import dataclasses
 import pathlib

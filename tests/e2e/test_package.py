@@ -56,7 +56,7 @@ def test_package_has_what_belongs_to_it(package):
     assert set(files.values()) == {"-rw-r--r--"}
     assert set(files) == {
         "/etc/default/tacho", "/etc/tacho/tacho.yaml", "/usr/lib/systemd/system/tacho.service",
-        "/usr/share/bash-completion/completions/tacho", "/usr/share/doc/tacho/METRICS.md",
+        "/usr/share/bash-completion/completions/tacho", "/usr/share/doc/tacho/LIMITS.md", "/usr/share/doc/tacho/METRICS.md",
         "/usr/share/doc/tacho/README.md", "/usr/share/doc/tacho/copyright",
         "/usr/share/doc/tacho/tacho.cdx.json", "/usr/share/man/man8/tacho.8.gz",
         "/usr/share/tacho/kprobes.conf", "/usr/share/tacho/tacho.schema.json",

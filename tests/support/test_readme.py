@@ -1,4 +1,4 @@
-"""README says what tacho cannot see: every sentence of that has the tests that show it."""
+"""exporter/LIMITS.md says what tacho cannot see: every sentence of it has the tests that show it."""
 
 import re
 
@@ -11,17 +11,21 @@ TESTS = REPOSITORY / "tests"
 LIMITS = yaml.safe_load((TESTS / "support" / "limits.yaml").read_text())
 
 
+HEADING = "What tacho cannot see"
+TEXT = (REPOSITORY / "exporter" / "LIMITS.md").read_text()
+
+
 def shown(sentence: str) -> list[dict]:
     return [limit for limit in LIMITS if sentence.startswith(limit["sentence"])]
 
 
 def test_every_sentence_has_an_entry_and_every_entry_a_sentence():
-    sentences = readme.sentences("What it cannot see")
+    sentences = readme.sentences(HEADING, TEXT)
     assert len(sentences) > 20
     amiss = [sentence for sentence in sentences if len(shown(sentence)) != 1]
     assert not amiss, "in tests/support/limits.yaml nothing, or more than one entry, says which tests show this"
     said = [limit["sentence"] for sentence in sentences for limit in shown(sentence)]
-    assert sorted(said) == sorted(limit["sentence"] for limit in LIMITS), "README does not say this any more"
+    assert sorted(said) == sorted(limit["sentence"] for limit in LIMITS), "LIMITS.md does not say this any more"
 
 
 def test_every_entry_names_tests_that_are_there():
@@ -33,8 +37,8 @@ def test_every_entry_names_tests_that_are_there():
             assert begins in (TESTS / file).read_text(), f"{limit['sentence']}: {test} is not there"
 
 
-def test_every_read_of_user_memory_is_one_that_readme_tells_of():
-    """Who adds one, or reads more, looks at README's list and changes this one."""
+def test_every_read_of_user_memory_is_one_that_the_limits_tell_of():
+    """Who adds one, or reads more, looks at the list in LIMITS.md and changes this one."""
     [known] = [limit["reads"] for limit in LIMITS if "reads" in limit]
     found = {}
     for file in sorted((REPOSITORY / "bpf").rglob("*.[ch]")):
@@ -52,4 +56,4 @@ def test_sentences_end_where_they_end():
     assert readme.sentences("A", text) == ["One: is `a.b`, e.g. two.", "Three.", "[Four](x.md).", "`Five` six."]
     text = "# A\n- **One**: is.\n  - Two.\n  - Three\n    four;\n  - five.\n- Six.\n"
     assert readme.sentences("A", text) == ["One: is.", "Two.", "Three four; five.", "Six."]
-    assert not re.search(r"\*\*", " ".join(readme.sentences("What it cannot see")))
+    assert not re.search(r"\*\*", " ".join(readme.sentences(HEADING, TEXT)))

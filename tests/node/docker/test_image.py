@@ -35,7 +35,7 @@ def build(engine, checkout: pathlib.Path) -> str:
     return engine.cli("images", "--quiet", "--no-trunc", "copied").strip()
 
 
-DOCUMENTS = ["README.md", "exporter/METRICS.md", "exporter/ARCHITECTURE.md", "deploy/kubernetes/base/daemonset.yaml",
+DOCUMENTS = ["README.md", "exporter/METRICS.md", "exporter/LIMITS.md", "exporter/ARCHITECTURE.md", "deploy/kubernetes/base/daemonset.yaml",
              "deploy/package/tacho.service", "deploy/prometheus/runbook.md", "tests/run", "grafana/config.libsonnet",
              "config/tacho.yaml", "SECURITY.md"]  # fmt: skip
 

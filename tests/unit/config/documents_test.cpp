@@ -1,4 +1,4 @@
-#include "config/documents.h"
+#include "documents.h"
 
 #include <catch2/catch.hpp>
 #include <cstdlib>

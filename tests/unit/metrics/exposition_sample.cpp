@@ -13,7 +13,6 @@
 
 #include "metrics/exposition.h"
 #include "metrics/family_writer.h"
-#include "metrics/prometheus_families.h"
 #include "metrics/proto_family.h"
 #include "metrics/series.h"
 
@@ -139,23 +138,18 @@ void append_targets(std::string& out, Format format, HistogramForms forms, unsig
   }
 }
 
-std::vector<prometheus::MetricFamily> self_families() {
-  using prometheus::ClientMetric;
-  using prometheus::MetricType;
-  ClientMetric build;
-  build.label = {{"version", "0.1.0"}, {"revision", "a\"b\\c"}};
-  build.gauge.value = 1;
-  ClientMetric runs;
-  runs.label = {{"probe", "socket"}};
-  runs.counter.value = 123456789;
-  ClientMetric scrape;
-  scrape.histogram = {3, 0.75, {{1, 0.001}, {2, 1}, {3, 10}}};
-  ClientMetric summary;
-  summary.summary = {2, 1.5, {{0.5, 0.5}, {1, 1}}};
-  return {{"tacho_build_info", "What this is.", MetricType::Gauge, {build}},
-          {"tacho_probe_runs_total", "Runs of \"programs\",\nby probe.", MetricType::Counter, {runs}},
-          {"tacho_scrape_seconds", "Scrapes.", MetricType::Histogram, {scrape}},
-          {"tacho_reload_seconds", "Reloads.", MetricType::Summary, {summary}}};
+/// Families whose samples have labels of their own.
+void append_self(std::string& out, Format format) {
+  const BucketLayout layout;
+  FamilyWriter writer({.format = format, .histograms = {}, .window = "10s", .layout = layout});
+  const std::vector<LabelledValue> build{{{{"version", "0.1.0"}, {"revision", "a\"b\\c"}}, Value::number(1)}};
+  const std::vector<LabelledValue> runs{{{{"probe", "socket"}}, Value::number(123'456'789)},
+                                        {{{"probe", "bytes \xff"}}, Value::number(0.25)}};
+  const std::vector<LabelledValue> fds{{{}, Value::number(17)}};
+  writer.write(out, {"tacho_build_info", Type::gauge, "", "What this is.", "", {}}, build, kCreated);
+  writer.write(out, {"tacho_probe_runs_total", Type::counter, "", "Runs of \"programs\",\nby probe.", "", {}}, runs,
+               kCreated);
+  writer.write(out, {"process_open_fds", Type::gauge, "", "Open files.", "", {}}, fds, kCreated);
 }
 
 }  // namespace
@@ -171,11 +165,7 @@ int main(int argc, char** argv) {
   std::mt19937_64 random(seed);
   std::string out;
   append_targets(out, format, forms, 1U << (seed % 3), random);
-  if (format == Format::protobuf) {
-    append_proto_families(out, self_families(), kCreated);
-  } else {
-    append_families(out, self_families(), format);
-  }
+  append_self(out, format);
   append_end(out, format);
   return std::fwrite(out.data(), 1, out.size(), stdout) == out.size() ? 0 : 1;
 }

@@ -4,8 +4,6 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "metrics/document.h"
-
 namespace tacho::metrics {
 namespace {
 
@@ -19,12 +17,6 @@ constexpr Family kPeer =
 std::string header(const Family& family, Format format) {
   std::string out;
   append_header(out, family, format, "10s");
-  return out;
-}
-
-std::string metadata(const Metadata& m, Format format) {
-  std::string out;
-  append_metadata(out, m, format);
   return out;
 }
 
@@ -45,11 +37,10 @@ TEST_CASE("headers of OpenMetrics: TYPE, UNIT, HELP, a counter without _total") 
         "# TYPE tacho_wait_seconds histogram\n# UNIT tacho_wait_seconds seconds\n# HELP tacho_wait_seconds a | b\n");
 }
 
-TEST_CASE("types that the formats name differently") {
-  CHECK(metadata({"a", "untyped", "", ""}, Format::prometheus_text) == "# TYPE a untyped\n");
-  CHECK(metadata({"a", "untyped", "", ""}, Format::openmetrics) == "# TYPE a unknown\n");
-  CHECK(metadata({"a", "counter", "", ""}, Format::prometheus_text) == "# TYPE a counter\n");
-  CHECK(metadata({"a", "counter", "", ""}, Format::openmetrics) == "# TYPE a unknown\n");
+TEST_CASE("a family without help has no such line") {
+  constexpr Family kBare{"a_total", Type::counter, "", "", "", {}};
+  CHECK(header(kBare, Format::prometheus_text) == "# TYPE a_total counter\n");
+  CHECK(header(kBare, Format::openmetrics) == "# TYPE a counter\n");
 }
 
 TEST_CASE("the end") {
@@ -58,18 +49,6 @@ TEST_CASE("the end") {
   CHECK(out.empty());
   append_end(out, Format::openmetrics);
   CHECK(out == "# EOF\n");
-}
-
-TEST_CASE("METRICS.md") {
-  const std::array families = {kBytes, kRps, kPeer};
-  CHECK(metrics_markdown("The `socket` probe", families) ==
-        "## The `socket` probe\n"
-        "\n"
-        "| family | type | buckets | unit | labels | appears | meaning |\n"
-        "|---|---|---|---|---|---|---|\n"
-        "| `tacho_socket_bytes_total` | counter |  | bytes | `direction` = send, receive |  | Payload \"bytes\". |\n"
-        "| `tacho_observed_rps` | gauge |  |  |  |  | Over the configured window, not the configured windows. |\n"
-        "| `tacho_wait_seconds` | histogram | coarse | seconds | `peer` | first event | a \\| b |\n");
 }
 
 }  // namespace

@@ -121,7 +121,7 @@ TEST_CASE("every layout counts every slot below its bounds") {
       }
       CHECK(written[i] == "t_wait_seconds_bucket{le=\"" + std::string(bucket.le()) + "\"} " + std::to_string(expected));
     }
-    CHECK(written.back() == "t_wait_seconds_count{} " + std::to_string(total(row.histograms[0])));
+    CHECK(written.back() == "t_wait_seconds_count " + std::to_string(total(row.histograms[0])));
   }
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("a family's detail says which buckets it has, and all of them count wh
   CHECK(coarse[9] == "t_wait_seconds_bucket{le=\"4.0\"} 7");
   CHECK(coarse[10] == "t_wait_seconds_bucket{le=\"+Inf\"} 12");
   CHECK(lines(series, 2, row) ==
-        "t_wait_seconds_bucket{le=\"+Inf\"} 12\nt_wait_seconds_sum{} 45.004003\nt_wait_seconds_count{} 12\n");
+        "t_wait_seconds_bucket{le=\"+Inf\"} 12\nt_wait_seconds_sum 45.004003\nt_wait_seconds_count 12\n");
 }
 
 TEST_CASE("what is absent has no line, and those behind it keep their places") {
@@ -198,7 +198,7 @@ TEST_CASE("without target labels") {
   Row row = make_row();
   row.dynamic = {dynamic(3, "p", 1)};
   CHECK(lines(series, 0, row).starts_with("t_bytes_total{direction=\"send\"} 7\n"));
-  CHECK(lines(series, 2, row) == "t_rps{} 0.25\n");
+  CHECK(lines(series, 2, row) == "t_rps 0.25\n");
   CHECK(lines(series, 3, row) == "t_calls_total{peer=\"p\"} 1\n");
   CHECK(lines(series, 1, row).starts_with("t_wait_seconds_bucket{le=\"9.5367431640625e-07\"} 0\n"));
 }

@@ -1,4 +1,4 @@
-#include "scrape/documents.h"
+#include "documents.h"
 
 #include <catch2/catch.hpp>
 #include <cstdlib>

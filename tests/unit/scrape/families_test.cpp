@@ -96,8 +96,8 @@ TEST_CASE("labels that series of targets have are reserved, and none is that tac
   of_targets.erase("");
   auto all = of_targets;
   all.insert({"instance", "job", "le", "quantile"});
-  for (const SelfFamily& family : kSelfFamilies) {
-    for (const auto label : family.labels | std::views::split(',')) {
+  for (const metrics::Family& family : kSelfFamilies) {
+    for (const auto label : family.sample_labels | std::views::split(',')) {
       all.insert(std::string(label.begin(), label.end()));
     }
   }

@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <map>
+#include <ranges>
 #include <set>
 #include <string>
 #include <vector>
@@ -20,8 +21,6 @@
 namespace metrics = tacho::metrics;
 namespace process = tacho::process;
 using namespace tacho::scrape;
-using prometheus::MetricFamily;
-using prometheus::MetricType;
 
 namespace {
 
@@ -47,7 +46,7 @@ tacho::targets::TargetTable one_target() {
   return table;
 }
 
-std::vector<MetricFamily> metrics_of(const tacho::targets::TargetTable& table) {
+std::vector<SelfFamily> metrics_of(const tacho::targets::TargetTable& table) {
   std::vector<const tacho::targets::DesiredTarget*> reported;
   for (const tacho::targets::Target* target : table.targets()) {
     reported.push_back(&target->wanted);
@@ -55,9 +54,9 @@ std::vector<MetricFamily> metrics_of(const tacho::targets::TargetTable& table) {
   return target_metrics(reported, {.live = table.live(), .overflowed = table.overflowed(), .shortfalls = {}});
 }
 
-std::vector<MetricFamily> all_families() {
-  std::vector<MetricFamily> all;
-  const auto append = [&all](std::vector<MetricFamily> some) {
+std::vector<SelfFamily> all_families() {
+  std::vector<SelfFamily> all;
+  const auto append = [&all](std::vector<SelfFamily> some) {
     all.insert(all.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
   };
   const std::array<std::string, 1> failed{"poll"};
@@ -75,25 +74,21 @@ std::vector<MetricFamily> all_families() {
   return all;
 }
 
-const MetricFamily& family(const std::vector<MetricFamily>& all, const std::string& name) {
-  const auto found = std::ranges::find(all, name, &MetricFamily::name);
+const SelfFamily& family(const std::vector<SelfFamily>& all, const std::string& name) {
+  const auto found = std::ranges::find(all, name, [](const SelfFamily& one) { return one.family->name; });
   INFO("no family " << name);
   REQUIRE(found != all.end());
   return *found;
 }
 
-std::string label(const prometheus::ClientMetric& metric, const std::string& name) {
-  for (const auto& pair : metric.label) {
-    if (pair.name == name) {
-      return pair.value;
-    }
-  }
-  return "(none)";
+std::string label(const metrics::LabelledValue& sample, const std::string& name) {
+  const auto found = std::ranges::find(sample.labels, name, &metrics::Labels::value_type::first);
+  return found == sample.labels.end() ? "(none)" : found->second;
 }
 
-double value(const MetricFamily& family) {
-  REQUIRE(family.metric.size() == 1);
-  return family.type == MetricType::Counter ? family.metric[0].counter.value : family.metric[0].gauge.value;
+double value(const SelfFamily& family) {
+  REQUIRE(family.samples.size() == 1);
+  return family.samples[0].value.real;
 }
 
 }  // namespace
@@ -101,12 +96,12 @@ double value(const MetricFamily& family) {
 TEST_CASE("the families about itself that are documented are those that are emitted") {
   std::set<std::string> documented;
   std::set<std::string> emitted;
-  for (const SelfFamily& one : kSelfFamilies) {
+  for (const metrics::Family& one : kSelfFamilies) {
     CHECK(documented.emplace(one.name).second);
   }
-  for (const MetricFamily& one : all_families()) {
-    CAPTURE(one.name);
-    CHECK(emitted.insert(one.name).second);
+  for (const SelfFamily& one : all_families()) {
+    CAPTURE(one.family->name);
+    CHECK(emitted.emplace(one.family->name).second);
   }
   CHECK(emitted == documented);
 }
@@ -117,10 +112,10 @@ TEST_CASE("what a process holds is told, and that it does not hold what could lo
                       .capabilities = process::capability_bit(CAP_BPF) | process::capability_bit(CAP_SYS_PTRACE),
                       .lacks = {}},
       process::Rights{.process = "web", .lacks = {}}};
-  const MetricFamily told = rights_metrics(rights).front();
+  const SelfFamily told = rights_metrics(rights).front();
   std::map<std::pair<std::string, std::string>, double> samples;
-  for (const auto& metric : told.metric) {
-    samples[{label(metric, "process"), label(metric, "capability")}] = metric.gauge.value;
+  for (const auto& sample : told.samples) {
+    samples[{label(sample, "process"), label(sample, "capability")}] = sample.value.real;
   }
   const std::map<std::pair<std::string, std::string>, double> expected{{{"collector", "bpf"}, 1},
                                                                        {{"collector", "perfmon"}, 0},
@@ -131,7 +126,7 @@ TEST_CASE("what a process holds is told, and that it does not hold what could lo
 }
 
 TEST_CASE("families about itself are named by the rules and explained") {
-  for (const SelfFamily& one : kSelfFamilies) {
+  for (const metrics::Family& one : kSelfFamilies) {
     CAPTURE(one.name);
     CHECK((one.name.starts_with("tacho_") || one.name.starts_with("process_")));
     CHECK(one.name.ends_with("_total") == (one.type == metrics::Type::counter));
@@ -141,32 +136,38 @@ TEST_CASE("families about itself are named by the rules and explained") {
   }
 }
 
-TEST_CASE("help and type of what is emitted are those documented") {
-  for (const MetricFamily& one : all_families()) {
-    CAPTURE(one.name);
-    const auto documented = std::ranges::find(kSelfFamilies, one.name, &SelfFamily::name);
-    REQUIRE(documented != kSelfFamilies.end());
-    CHECK(one.help == documented->help);
-    CHECK((one.type == MetricType::Counter) == (documented->type == metrics::Type::counter));
+TEST_CASE("samples have the labels that their family says, and a target its own") {
+  for (const SelfFamily& one : all_families()) {
+    CAPTURE(one.family->name);
+    std::set<std::string> known;
+    for (const auto name : one.family->sample_labels | std::views::split(',')) {
+      known.emplace(name.begin(), name.end());
+    }
+    for (const auto& sample : one.samples) {
+      for (const auto& [name, text] : sample.labels) {
+        CAPTURE(name);
+        CHECK((known.contains(name) || name == "team"));
+      }
+    }
   }
 }
 
 TEST_CASE("a target's information has its labels and its identity, each name once") {
   const auto all = metrics_of(one_target());
   const auto& info = family(all, "tacho_target_info");
-  REQUIRE(info.metric.size() == 1);
-  CHECK(label(info.metric[0], "target") == "web");
-  CHECK(label(info.metric[0], "team") == "edge");
-  CHECK(label(info.metric[0], "runtime") == "docker");
-  CHECK(label(info.metric[0], "container_id") == std::string(64, 'a'));
-  CHECK(label(info.metric[0], "image") == "nginx:1.27");
-  CHECK(label(info.metric[0], "compose_project") == "shop");
-  CHECK(label(info.metric[0], "compose_service") == "front");
-  CHECK(label(info.metric[0], "node") == "node-1");
+  REQUIRE(info.samples.size() == 1);
+  CHECK(label(info.samples[0], "target") == "web");
+  CHECK(label(info.samples[0], "team") == "edge");
+  CHECK(label(info.samples[0], "runtime") == "docker");
+  CHECK(label(info.samples[0], "container_id") == std::string(64, 'a'));
+  CHECK(label(info.samples[0], "image") == "nginx:1.27");
+  CHECK(label(info.samples[0], "compose_project") == "shop");
+  CHECK(label(info.samples[0], "compose_service") == "front");
+  CHECK(label(info.samples[0], "node") == "node-1");
   std::set<std::string> names;
-  for (const auto& pair : info.metric[0].label) {
-    CHECK(names.insert(pair.name).second);
-    CHECK_FALSE(pair.value.empty());
+  for (const auto& [name, text] : info.samples[0].labels) {
+    CHECK(names.insert(name).second);
+    CHECK_FALSE(text.empty());
   }
   CHECK(value(family(all, "tacho_targets")) == 1);
   CHECK(value(family(all, "tacho_targets_overflowed_total")) == 0);
@@ -180,8 +181,8 @@ TEST_CASE("a target that is told apart by its cgroup has that label once") {
   table.apply({wanted}, {}, observer);
   table.all_count();
   const auto all = metrics_of(table);
-  const auto& labels = family(all, "tacho_target_info").metric[0].label;
-  CHECK(std::ranges::count(labels, "cgroup", &prometheus::ClientMetric::Label::name) == 1);
+  const auto& labels = family(all, "tacho_target_info").samples[0].labels;
+  CHECK(std::ranges::count(labels, "cgroup", &metrics::Labels::value_type::first) == 1);
 }
 
 TEST_CASE("a probe that could not be loaded is shown as not attached") {
@@ -189,8 +190,8 @@ TEST_CASE("a probe that could not be loaded is shown as not attached") {
   const auto all = object_metrics({}, failed, false);
   const auto& attached = family(all, "tacho_probe_attached");
   CHECK(value(attached) == 0);
-  CHECK(label(attached.metric[0], "probe") == "poll");
-  CHECK(label(attached.metric[0], "method") == "none");
+  CHECK(label(attached.samples[0], "probe") == "poll");
+  CHECK(label(attached.samples[0], "method") == "none");
 }
 
 TEST_CASE("collectors, reloads and the build are reported as they are") {
@@ -199,7 +200,7 @@ TEST_CASE("collectors, reloads and the build are reported as they are") {
   CHECK(value(family(all, "tacho_scrape_collector_success")) == 0);
   CHECK(value(family(all, "tacho_config_last_reload_successful")) == 0);
   CHECK(value(family(all, "tacho_config_last_reload_success_timestamp_seconds")) == 12);
-  CHECK(label(family(all, "tacho_build_info").metric[0], "version") == tacho::version());
+  CHECK(label(family(all, "tacho_build_info").samples[0], "version") == tacho::version());
 }
 
 TEST_CASE("the process is described by what the kernel says of it") {

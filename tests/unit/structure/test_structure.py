@@ -121,7 +121,7 @@ def compile_alone(header: str) -> str:
     machine = platform.machine()
     done = subprocess.run(
         ["clang-19", "-fsyntax-only", "-target", "bpf", "-mcpu=v3", f"-D__TARGET_ARCH_{'arm64' if machine == 'aarch64' else 'x86'}",
-         f"-I{BPF}", "-idirafter", f"/usr/include/{machine}-linux-gnu", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter",
+         f"-I{BPF}", "-idirafter", f"/usr/include/{machine}-linux-gnu", "-Wall", "-Wextra", "-Wundef", "-Werror", "-Wno-unused-parameter",
          "-Wno-unused-function", "-x", "c", "-"],
         input=f'#include "{header}"\n', capture_output=True, text=True, timeout=120, check=False)
     return done.stderr if done.returncode else ""
@@ -132,6 +132,13 @@ def test_every_bpf_header_compiles_alone():
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         errors = {header: error for header, error in zip(headers, pool.map(compile_alone, headers), strict=True) if error}
     assert set(errors) == NOT_ALONE, "\n".join(errors[header] for header in set(errors) - NOT_ALONE)
+
+
+def test_variants_differ_in_one_file_only():
+    """Elsewhere a program asks for an ability: with -Wundef one that is not defined is an error."""
+    asking = {str(path.relative_to(BPF)) for path in sources("bpf/*.[ch]", "bpf/lib/*.h")
+              if re.search(r"TACHO_BASIC|TACHO_TASK_HASH|FULL_VARIANT", path.read_text())}  # fmt: skip
+    assert asking == {"lib/compat.bpf.h"}
 
 
 def test_files_can_be_read_at_once():

@@ -1,8 +1,9 @@
-#include "scrape/documents.h"
+#include "documents.h"
 
 #include <spdlog/fmt/fmt.h>
 
-#include "metrics/document.h"
+#include <nlohmann/json.hpp>
+
 #include "metrics/exposition.h"
 #include "probes/registry.h"
 #include "scrape/conditions.h"
@@ -10,6 +11,65 @@
 #include "scrape/self_families.h"
 
 namespace tacho::scrape {
+namespace {
+
+using metrics::Family;
+
+/// Text of a table cell: a bar would end it, a line feed the table.
+std::string cell(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '|') {
+      result += "\\|";
+    } else {
+      result += c == '\n' ? ' ' : c;
+    }
+  }
+  return result;
+}
+
+std::string label_cell(const Family& family) {
+  if (family.label.empty()) {
+    return "";
+  }
+  std::string result = "`" + std::string(family.label) + "`";
+  for (std::size_t i = 0; i < family.values.size(); ++i) {
+    result.append(i == 0 ? " = " : ", ").append(cell(family.values[i]));
+  }
+  return result;
+}
+
+std::string_view bucket_cell(const Family& family) {
+  if (family.type != metrics::Type::histogram) {
+    return "";
+  }
+  switch (family.detail) {
+    case metrics::Detail::coarse:
+      return "coarse";
+    case metrics::Detail::mean:
+      return "mean";
+    case metrics::Detail::full:
+      break;
+  }
+  return "full";
+}
+
+/// The heading `title` ("The `socket` probe") and a table of the families. `{window}` in a help becomes "the configured
+/// window".
+std::string table(std::string_view title, std::span<const Family> families) {
+  std::string out =
+      "## " + std::string(title) +
+      "\n\n| family | type | buckets | unit | labels | appears | meaning |\n|---|---|---|---|---|---|---|\n";
+  for (const Family& family : families) {
+    out.append("| `").append(family.name).append("` | ").append(metrics::type_name(family.type)).append(" | ");
+    out.append(bucket_cell(family)).append(" | ").append(family.unit).append(" | ").append(label_cell(family));
+    out.append(" | ").append(family.appears == metrics::Appears::first_event ? "first event" : "").append(" | ");
+    out.append(cell(metrics::expand_window(family.help, "the configured window"))).append(" |\n");
+  }
+  return out;
+}
+
+}  // namespace
 
 std::string metrics_document() {
   std::string text =
@@ -45,11 +105,11 @@ std::string metrics_document() {
       "time in, and `share`, the share of its duration that this was (`0.83`). Its value is the duration in\n"
       "seconds, its timestamp the time at which the first byte of the reply left (Unix time, milliseconds).\n\n";
   for (const probes::Entry& probe : probes::registry()) {
-    text += metrics::metrics_markdown(probe.title, probe.families());
+    text += table(probe.title, probe.families());
     text += "\n";
   }
   for (const JudgedFamilies& judged : judged_families()) {
-    text += metrics::metrics_markdown(judged.title, judged.families);
+    text += table(judged.title, judged.families);
   }
   text +=
       "\nA condition is about the families that it names, and no other. It is absent where it cannot be judged: its "
@@ -62,11 +122,19 @@ std::string metrics_document() {
                         fmt::join(condition.invalidates, "`, `"));
   }
   text += "\n## About tacho itself\n\n| family | type | labels | meaning |\n|---|---|---|---|\n";
-  for (const SelfFamily& family : kSelfFamilies) {
+  for (const metrics::Family& family : kSelfFamilies) {
     text += "| `" + std::string(family.name) + "` | " + std::string(metrics::type_name(family.type)) + " | " +
-            std::string(family.labels) + " | " + std::string(family.help) + " |\n";
+            std::string(family.sample_labels) + " | " + std::string(family.help) + " |\n";
   }
   return text;
+}
+
+std::string conditions_json() {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const ConditionEntry& condition : condition_table()) {
+    list.push_back({{"name", condition.name}, {"meaning", condition.meaning}, {"invalidates", condition.invalidates}});
+  }
+  return list.dump(2) + "\n";
 }
 
 }  // namespace tacho::scrape

@@ -1,4 +1,4 @@
-#include "config/documents.h"
+#include "documents.h"
 
 #include <algorithm>
 #include <string_view>
