@@ -49,22 +49,12 @@ static __always_inline bool negotiates_again(struct socket_state *st)
 	return true;
 }
 
-/*
- * Is what a server sends first, as far as is known, its part of a handshake? The hello was read before tacho
- * came, then, and the client's last flight is what comes next.
- */
-static __always_inline bool answers_unseen_hello(const struct socket_state *st, u32 bytes)
-{
-	return st->tls == TLS_NONE && !st->turns && record_type(0) == TLS_HANDSHAKE &&
-	       is_later_message(TLS_RECORD_HEADER, bytes);
-}
-
 /* A turn begins: does it look like one of a handshake, or like a goodbye? */
 static __always_inline void begin_handshake_turn(struct socket_state *st, u32 bytes)
 {
 	const union record_watch answered = {.all = st->records};
 	u8 before = st->tls;
-	u32 proxy;
+	u32 proxy, record;
 	u8 type;
 
 	st->records = 0;
@@ -85,19 +75,21 @@ static __always_inline void begin_handshake_turn(struct socket_state *st, u32 by
 	if (st->turns >= TLS_TURNS)
 		return;
 	proxy = 0;
-	type = record_type(0);
-	if (!type && !st->turns) {
+	record = record_header(0);
+	if (!record && !st->turns) {
 		proxy = proxy_header(bytes);
 		if (proxy && proxy < bytes)
-			type = record_type(proxy);
+			record = record_header(proxy);
 		else if (proxy)
 			st->tls = TLS_PROXIED;
 	}
+	type = record;
 	st->turns++;
 	if (type == TLS_HANDSHAKE)
-		st->tls = before == TLS_HELLO || is_later_message(proxy + TLS_RECORD_HEADER, bytes)
-			      ? TLS_FINAL
-			      : TLS_HELLO;
+		st->tls =
+		    before == TLS_HELLO || is_later_message(proxy + TLS_RECORD_HEADER, bytes, record >> 8)
+			? TLS_FINAL
+			: TLS_HELLO;
 	else if (type == TLS_CHANGE_CIPHER_SPEC || (before == TLS_HELLO && type == TLS_APPLICATION_DATA))
 		/* Without a hello it is the flight of a connection that is older than tacho. */
 		st->tls = TLS_FLIGHT;
@@ -116,7 +108,7 @@ static __always_inline void begin_handshake_turn(struct socket_state *st, u32 by
  * the inside of one, where any bytes can stand. What is short behind change_cipher_spec is Finished, with
  * which a client resumes a session of TLS 1.2.
  */
-static __always_inline void continue_handshake_turn(struct socket_state *st)
+static __always_inline void continue_handshake_turn(struct socket_state *st, u32 bytes)
 {
 	const union record_watch watch = {.all = st->records};
 	u32 least = st->tls == TLS_FLIGHT ? LAST_FLIGHT_BYTES : 0;
@@ -130,7 +122,7 @@ static __always_inline void continue_handshake_turn(struct socket_state *st)
 		return;
 	}
 	if (st->tls == TLS_HELLO && st->turns == 1 && st->turn_bytes == TLS_RECORD_HEADER &&
-	    is_later_message(0, 1)) {
+	    is_later_message(0, bytes, watch.rest == RECORDS_LOST ? 0 : watch.rest)) {
 		st->tls = TLS_FINAL;
 		st->records = 0;
 		return;

@@ -11,6 +11,7 @@
 #include "socket_first_byte.bpf.h"
 #include "socket_handshake.bpf.h"
 #include "socket_http2.bpf.h"
+#include "socket_late_sends.bpf.h"
 #include "socket_node.bpf.h"
 #include "socket_peers.bpf.h"
 #include "socket_pipelining.bpf.h"
@@ -179,7 +180,7 @@ static __always_inline void server_received(struct socket_state *st, struct sock
 			st->turn_read = now;
 			end_run_of_records(st);
 		}
-		continue_handshake_turn(st);
+		continue_handshake_turn(st, bytes);
 		compare_read(st, shard, bytes, arrival);
 	} else if (can_answer(sk)) {
 		if (is_held(st))
@@ -201,35 +202,20 @@ static __always_inline void server_received(struct socket_state *st, struct sock
 }
 
 /*
- * Had the send begun before the open turn did? Its bytes are the last ones before the write position, unless
- * kernel TLS holds them back. Of what a unix socket sends in the open turn the other end was told.
+ * Is what a server sends on a connection of which nothing else is known the beginning of its part of a
+ * handshake? The hello was read before tacho came, or its beginning was, then; the client's last flight is
+ * what comes next.
  */
-static __always_inline bool is_late_send(const struct socket_state *st, struct sock *sk,
-					 const struct tcp_sock *tp, u32 bytes)
+static __always_inline void find_unseen_hello(struct socket_state *st, struct socket_shard *shard)
 {
-	if (is_unix_stream(st))
-		return st->late_read && !st->first_out;
-	if (!tp || (s32)(FIELD(tp, write_seq) - bytes - st->write_seq) >= 0)
-		return false;
-	return !BPF_CORE_READ((struct inet_connection_sock *)sk, icsk_ulp_ops);
-}
+	bool open = is_open(st);
 
-/* The hook of the send that has answered an earlier turn has come at last, or was kept from us. */
-static __always_inline void observe_late_turn(struct socket_state *st, struct socket_shard *shard, u32 turn,
-					      u64 now)
-{
-	u64 read = st->late_read;
-
-	if (!read)
+	if (st->tls != TLS_NONE || st->turns > open || !sends_server_hello())
 		return;
-	st->late_read = 0;
-	if (st->late_turn == turn)
-		return;
-	if (is_unix_stream(st))
-		add(&shard->opened, 1);
-	observe(&shard->queue, elapsed(st->late_arrival, read));
-	observe(&shard->service, elapsed(read, now));
-	observe(&shard->duration, elapsed(st->late_arrival, now));
+	if (open && !is_counted_late(st) && !was_forgotten(st))
+		add(&shard->dismissed, 1);
+	st->tls = TLS_HELLO;
+	st->turns = 1;
 }
 
 static __always_inline void server_sent(struct socket_state *st, struct socket_shard *shard, struct sock *sk,
@@ -239,10 +225,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	u32 turn = st->turn;
 
 	st->last_send = now;
-	if (turn == st->ended && answers_unseen_hello(st, bytes)) {
-		st->tls = TLS_HELLO;
-		st->turns = 1;
-	}
+	find_unseen_hello(st, shard);
 	if (st->tls == TLS_HELLO)
 		watch_protocol(st, bytes);
 	if (turn == st->ended) {
