@@ -146,6 +146,7 @@ void Model::send(Connection& c, bool by_server, const Step& step, const Report& 
   c.welcomes = by_server ? c.welcomes || step.content == Content::welcome : c.welcomes;
   count_operation(self, true, step, report.bytes);
   if (!by_server) {
+    c.asked_unknown = (c.call && c.asked_unknown) || (step.content == Content::finished && !c.knows_keys);
     c.call = report.when;
     c.has_asked = true;
     c.asked = step.content == Content::proxy ? Content::text : step.content;
@@ -212,12 +213,12 @@ void Model::read(Connection& c, bool by_server, const Step& step, const Report& 
     expected[kCallDuration] += Span{.least = 0, .most = time_between(c.born, report.when).most};
     c.call.reset();
     c.torn_call = !watched_;
-  } else if (c.call && c.asked != Content::text && c.asked != Content::data &&
-             (c.asked != Content::finished || (c.knows_keys && !c.asked_in_parts))) {
+  } else if (c.call && c.asked != Content::text && c.asked != Content::data && !c.asked_unknown &&
+             (c.asked != Content::finished || !c.asked_in_parts)) {
     c.call.reset();
   } else if (c.call) {
     Expected& expected = numbers(self);
-    const bool surely = c.asked != Content::finished;
+    const bool surely = c.asked != Content::finished && !c.asked_unknown;
     expected[kCalls] += Span{.least = surely ? 1.0 : 0.0, .most = 1};
     Span span = time_between(*c.call, taken.front().when);
     if (!surely || taken.front().unseen || !taken.front().waited_for || taken.front().begun ||

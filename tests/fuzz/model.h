@@ -132,7 +132,8 @@ class Model {
     std::optional<kernel_test::Moment> call;  ///< its last send
     Content asked = Content::text;            ///< what that was
     bool asked_in_parts = false;              ///< its bytes were in several buffers
-    bool knows_keys = false;                  ///< the client has read the server's part of a handshake
+    bool knows_keys = false;                  ///< the client has read the server's part of a handshake, while watched
+    bool asked_unknown = false;               ///< the call began with a Finished that nobody can tell from data
     kernel_test::Moment born;                 ///< before anything that happened to it
     bool torn = false;                        ///< something open at the server's end may be known from before a gap
     bool torn_call = false;                   ///< the same at the client's

@@ -28,6 +28,7 @@ void Model::set_watched(bool watched) {
     c.torn_call = true;
     c.queued = !c.accepted;
     c.blind = c.welcomes;
+    c.knows_keys = false;
     if (watched) {
       may_have_connections(c);
       c.counted = target_of(c.server.place);
