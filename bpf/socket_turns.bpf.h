@@ -122,6 +122,7 @@ static __always_inline bool begins_another(struct socket_state *st, struct socke
 			return false;
 		if (was_forgotten(st))
 			add(&shard->opened, 1);
+		count_looked(st, shard);
 		st->late_turn = st->turn;
 		st->late_arrival = st->turn_arrival;
 		st->late_read = last_read;
@@ -181,7 +182,7 @@ static __always_inline void server_received(struct socket_state *st, struct sock
 			end_run_of_records(st);
 		}
 		continue_handshake_turn(st, bytes);
-		compare_read(st, shard, bytes, arrival);
+		compare_read(st, bytes, arrival);
 	} else if (can_answer(sk)) {
 		if (is_held(st))
 			observe_held_turn(st, shard, st->first_reply);
@@ -302,6 +303,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	}
 	if (st->records && st->tls != TLS_ASKED)
 		count_records(st, shard);
+	count_looked(st, shard);
 	observe_turn(st, shard, first);
 	note_answer(st, shard, sk, first, now, bytes);
 	if (st->overlap || st->many) {
