@@ -47,15 +47,6 @@ static __always_inline bool is_last_flight(u32 bytes)
 	return records_were_followed(&watch) && watch.flags & WATCH_FINISHED && !watch.rest && !watch.behind;
 }
 
-/* Under TLS 1.2: what was read has the answer to the call that the handshake has interrupted, too. */
-static __always_inline bool brings_answer(u32 bytes)
-{
-	union record_watch watch = {.flags = WATCH_FLIGHT};
-
-	watch.all = follow_records(watch.all, bytes);
-	return watch.messages || watch.run;
-}
-
 /* The answer to the call that the handshake has interrupted, which is over. */
 static __always_inline void end_interruption(struct socket_state *st, u64 back, u64 now)
 {
@@ -200,7 +191,7 @@ static __always_inline void client_received(struct socket_state *st, struct sock
 	if (tp)
 		st->write_seq = FIELD(tp, write_seq);
 	if (st->role == TACHO_ROLE_CLIENT && answers_handshake(st)) {
-		if (st->interrupted && brings_answer(bytes))
+		if (st->interrupted && has_data_behind_handshake(bytes))
 			end_interruption(st, back, now);
 		else
 			watch_protocol(st, bytes);

@@ -98,7 +98,7 @@ static __always_inline void begin_handshake_turn(struct socket_state *st, u32 by
 		st->tls = connected_turn(bytes);
 	if (st->tls == TLS_FLIGHT)
 		watch_records(st, WATCH_FLIGHT | (answered.flags & WATCH_EARLY), 0);
-	else if (st->tls == TLS_HELLO)
+	else if (st->tls == TLS_HELLO || st->tls == TLS_FINAL)
 		watch_records(st, WATCH_FLIGHT, proxy);
 }
 
@@ -124,7 +124,6 @@ static __always_inline void continue_handshake_turn(struct socket_state *st, u32
 	if (st->tls == TLS_HELLO && st->turns == 1 && st->turn_bytes == TLS_RECORD_HEADER &&
 	    is_later_message(0, bytes, watch.rest == RECORDS_LOST ? 0 : watch.rest)) {
 		st->tls = TLS_FINAL;
-		st->records = 0;
 		return;
 	}
 	if (st->tls != TLS_PROXIED && (st->tls != TLS_FLIGHT || st->turn_bytes != CHANGE_CIPHER_SPEC_BYTES))
@@ -171,6 +170,37 @@ static __always_inline bool flight_brings_request(const struct socket_state *st,
 		return watch.messages > 1;
 	return st->turn_bytes > LAST_FLIGHT_BYTES + CLOSE_NOTIFY_TLS13 ||
 	       (st->turn_bytes > LAST_FLIGHT_BYTES && bytes != CLOSE_NOTIFY_TLS13);
+}
+
+/*
+ * Under TLS 1.2: did a request come right behind the client's part of the handshake (False Start, RFC 7918)?
+ * Records were followed then.
+ */
+static __always_inline bool is_false_start(const struct socket_state *st)
+{
+	const union record_watch watch = {.all = st->records};
+
+	return st->tls == TLS_FINAL && watch.flags & WATCH_FLIGHT && watch.flags & WATCH_FINISHED &&
+	       records_were_followed(&watch) && watch.behind;
+}
+
+/* Then what the server sends first ends the handshake, and the turn goes on: does it, and nothing else? */
+static __always_inline bool only_ends_handshake(struct socket_state *st, struct socket_shard *shard,
+						u32 bytes)
+{
+	union record_watch watch = {.all = st->records};
+	u8 type;
+
+	if (!is_false_start(st))
+		return false;
+	type = record_type(0);
+	if ((type != TLS_HANDSHAKE && type != TLS_CHANGE_CIPHER_SPEC) || has_data_behind_handshake(bytes))
+		return false;
+	if (!(watch.flags & WATCH_SETTLED))
+		add(&shard->handshakes, 1);
+	watch.flags |= WATCH_SETTLED;
+	st->records = watch.all;
+	return true;
 }
 
 /*
@@ -241,6 +271,8 @@ static __always_inline bool answers_early_data(struct socket_state *st)
 /* The open turn is answered by a send of so many bytes: was it a request, after all? */
 static __always_inline bool end_special_turn(struct socket_state *st, u32 bytes)
 {
+	bool request;
+
 	switch (st->tls) {
 	case TLS_HELLO:
 		note_early_data(st, bytes);
@@ -248,6 +280,9 @@ static __always_inline bool end_special_turn(struct socket_state *st, u32 bytes)
 	case TLS_FLIGHT:
 		return end_flight(st, bytes);
 	case TLS_FINAL:
+		request = is_false_start(st);
+		st->tls = TLS_CONNECTED;
+		return request;
 	case TLS_REST:
 		st->tls = TLS_CONNECTED;
 		return false;

@@ -245,7 +245,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 		observe_late_turn(st, shard, 0, now);
 		return;
 	}
-	if (only_settles(st, shard, bytes)) {
+	if (only_settles(st, shard, bytes) || only_ends_handshake(st, shard, bytes)) {
 		await_reply(st, sk, tp);
 		return;
 	}

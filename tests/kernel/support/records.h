@@ -24,6 +24,7 @@ inline const std::string kTicket12 = record(22, message(4, std::string(190, 't')
 inline const std::string kChangeCipherSpec = record(20, "\1");
 inline const std::string kFinished = record(23, std::string(53, 'f'));
 inline const std::string kKeyExchange = record(22, message(16, std::string(66, 'k')));
+inline const std::string kCertificate12 = record(22, message(11, std::string(800, 'c')));
 inline const std::string kFinished12 = record(22, std::string(40, 'f'));
 inline const std::string kRequest = record(23, std::string(120, 'q'));
 /// As long as a goodbye under TLS 1.3, and a goodbye under TLS 1.2.
