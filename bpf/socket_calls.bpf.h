@@ -5,6 +5,7 @@
 #include "socket_alpn.bpf.h"
 #include "socket_anatomy.bpf.h"
 #include "socket_handshake.bpf.h"
+#include "socket_interim.bpf.h"
 #include "socket_peers.bpf.h"
 #include "socket_pipelining.bpf.h"
 #include "socket_state.bpf.h"
@@ -187,6 +188,8 @@ static __always_inline void client_received(struct socket_state *st, struct sock
 			watch_protocol(st, bytes);
 		return;
 	}
+	if (is_interim_response(bytes))
+		return;
 	st->call_open = false;
 	if (tp)
 		st->write_seq = FIELD(tp, write_seq);

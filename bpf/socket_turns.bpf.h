@@ -11,6 +11,7 @@
 #include "socket_first_byte.bpf.h"
 #include "socket_handshake.bpf.h"
 #include "socket_http2.bpf.h"
+#include "socket_interim.bpf.h"
 #include "socket_late_sends.bpf.h"
 #include "socket_node.bpf.h"
 #include "socket_peers.bpf.h"
@@ -134,7 +135,7 @@ static __always_inline bool begins_another(struct socket_state *st, struct socke
 		end_handshake(st);
 		return true;
 	}
-	if (elapsed(last_read, arrival) < ONE_WAY_PAUSE_NS)
+	if (elapsed(last_read, arrival) < ONE_WAY_PAUSE_NS || st->noted & NOTED_INTERIM)
 		return false;
 	count_one_way(st, shard);
 	if (st->oneway_run < ONE_WAY_RUN)
@@ -246,6 +247,11 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 		return;
 	}
 	if (only_settles(st, shard, bytes) || only_ends_handshake(st, shard, bytes)) {
+		await_reply(st, sk, tp);
+		return;
+	}
+	if (is_interim_response(bytes)) {
+		st->noted |= NOTED_INTERIM;
 		await_reply(st, sk, tp);
 		return;
 	}
