@@ -18,6 +18,7 @@
 
 #include "socket_proxy.bpf.h"
 #include "socket_records.bpf.h"
+#include "socket_settings.bpf.h"
 #include "socket_tls.bpf.h"
 
 /* A handshake may follow a plain exchange (PostgreSQL's SSLRequest, STARTTLS). */
@@ -25,6 +26,8 @@
 #define CHANGE_CIPHER_SPEC_BYTES 6
 /* change_cipher_spec (6) and Finished with SHA-384 under TLS 1.3 (5 + 4 + 48 + 1 + 16), rounded up. */
 #define LAST_FLIGHT_BYTES 96
+/* What is longer is no session ticket. */
+#define TICKET_MOST 2048
 /* Finished alone: 40 bytes and more in TLS 1.2, 58 in TLS 1.3. */
 #define LAST_FLIGHT_LEAST 40
 /* ServerHello (some 130, 1200 more with a key share that withstands quantum computers), EncryptedExtensions
@@ -59,8 +62,9 @@ static __always_inline void begin_handshake_turn(struct socket_state *st, u32 by
 
 	st->records = 0;
 	if (speaks_tls(st)) {
-		if (before == TLS_ASKED && answered.unfinished && answered.counted)
-			st->tls = TLS_REST;
+		if (before == TLS_ASKED && answered.unfinished)
+			/* What comes is the rest of a request, or comes before its reply. */
+			st->tls = answered.counted ? TLS_REST : TLS_CONNECTED;
 		else
 			st->tls = negotiates_again(st) ? TLS_FINAL : connected_turn(bytes);
 		if (before != TLS_CONNECTED) {
@@ -217,26 +221,32 @@ static __always_inline bool end_flight(struct socket_state *st, u32 bytes)
 	if (!flight_brings_request(st, bytes))
 		return false;
 	answered.unfinished = st->overlap || (records_were_followed(&watch) && watch.rest);
-	answered.counted = !answered.unfinished;
-	st->tls = TLS_ASKED;
+	answered.counted = !answered.unfinished && bytes > TICKET_MOST;
+	st->tls = answered.unfinished || answered.counted ? TLS_ASKED : TLS_TICKET;
 	st->records = answered.all;
+	/* HTTP/2's settings came before the request. */
+	st->opens = 0;
 	return answered.counted;
 }
 
-/* Servers send them one by one, and all as long. */
-#define TICKET_MOST 2048
-
-/* More is sent behind the flight. @return whether it is the reply to a request that has not been counted yet
+/*
+ * More is sent behind the flight, in the same turn. Tickets are sent one by one, and all are as long; what
+ * else precedes a reply are HTTP/2's settings.
+ * @return whether a request that has not been counted yet is answered: at st->first_reply
  */
-static __always_inline bool replies_behind_flight(struct socket_state *st, u32 bytes)
+static __always_inline bool replies_behind_flight(struct socket_state *st, u32 bytes, u64 now)
 {
 	union record_watch answered = {.all = st->records};
 
-	if (bytes == answered.first_send && bytes <= TICKET_MOST) {
+	if ((bytes == answered.first_send && bytes <= TICKET_MOST) ||
+	    (st->expansion && bytes > st->expansion && may_settle(bytes - st->expansion))) {
 		answered.unfinished = true;
 		st->records = answered.all;
+		st->tls = TLS_ASKED;
 		return false;
 	}
+	if (st->tls == TLS_ASKED)
+		st->first_reply = now;
 	st->tls = TLS_CONNECTED;
 	st->records = 0;
 	return !answered.counted;

@@ -29,10 +29,11 @@ enum tls_state {
 	TLS_ALERT,   /* the open turn began with an alert */
 	TLS_SHORT,   /* TLS 1.3: the open turn began with a record of the length of an alert */
 	TLS_HELD,    /* such a turn was answered alike: a goodbye if the connection ends now */
-	TLS_LAST,  /* a longer one was answered so: if the server ends the connection now, it got no reply */
-	TLS_ASKED, /* TLS 1.3: a request came with the last flight, and something was sent: tickets, or the
-		      reply */
-	TLS_REST,  /* the open turn is the rest of such a request, which has been counted */
+	TLS_LAST,   /* a longer one was answered so: if the server ends the connection now, it got no reply */
+	TLS_TICKET, /* TLS 1.3: a request came with the last flight, and something short was sent: a ticket,
+		       or the reply */
+	TLS_ASKED,  /* the same, and it is known which of both it was */
+	TLS_REST,   /* the open turn is the rest of such a request, which has been counted */
 	TLS_OPENING, /* HTTP/2: the open turn is the first one, which may bring settings alone */
 };
 
@@ -144,10 +145,21 @@ static __always_inline bool in_handshake(const struct socket_state *st)
 	return st->tls == TLS_HELLO || st->tls == TLS_FLIGHT || st->tls == TLS_FINAL;
 }
 
-/* The turn before was answered as a goodbye would be. */
+/* The turn before was answered, unless what was sent turns out to be a goodbye, or a ticket. */
 static __always_inline bool is_held(const struct socket_state *st)
 {
-	return st->tls == TLS_HELD || st->tls == TLS_LAST;
+	return st->tls == TLS_HELD || st->tls == TLS_LAST || st->tls == TLS_TICKET;
+}
+
+/*
+ * Were only tickets and settings sent since a request came with the last flight? They may have been the
+ * pieces of its reply, all as long, if nothing follows.
+ */
+static __always_inline bool got_tickets(const struct socket_state *st)
+{
+	const union record_watch answered = {.all = st->records};
+
+	return st->tls == TLS_ASKED && answered.unfinished && !answered.counted && st->first_reply;
 }
 
 static __always_inline bool speaks_tls(const struct socket_state *st)

@@ -187,6 +187,8 @@ static __always_inline void server_received(struct socket_state *st, struct sock
 	} else if (can_answer(sk)) {
 		if (is_held(st))
 			observe_held_turn(st, shard, st->first_reply);
+		else if (got_tickets(st))
+			st->first_reply = 0;
 		finish_reply(st, shard, false);
 		if (is_replica(st, bytes) || is_end_of_request(arrival, bytes))
 			return;
@@ -234,9 +236,11 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 		if (st->tls == TLS_LAST) {
 			st->tls = TLS_CONNECTED;
 			observe_held_turn(st, shard, st->first_reply);
-		} else if (answers_early_data(st) ||
-			   (st->tls == TLS_ASKED && replies_behind_flight(st, bytes))) {
+		} else if (answers_early_data(st)) {
 			observe_held_turn(st, shard, now);
+		} else if ((st->tls == TLS_ASKED || st->tls == TLS_TICKET) &&
+			   replies_behind_flight(st, bytes, now)) {
+			observe_held_turn(st, shard, st->first_reply);
 		}
 		if (last_send && elapsed(last_send, now) > PUSH_PAUSE_NS)
 			note_push(st, now - last_send);
@@ -298,6 +302,10 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 		/* A client under TLS 1.3 may ask right behind its last flight, without waiting. */
 		if (handshake)
 			st->overlap = false;
+		if (st->tls == TLS_TICKET) {
+			st->first_reply = first;
+			return;
+		}
 		if (!request) {
 			if (handshake)
 				add(&shard->handshakes, 1);
