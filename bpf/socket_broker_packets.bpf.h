@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The packets that a client sends to a message broker: which of them get an answer? Their headers are
- * followed through a connection, whatever pieces it is read in, in the first 512 bytes of each read. What is
- * not seen there wants no answer, as it seems; the next turn begins with a packet then.
+ * The packets that a client sends to a message broker, or the frames of a WebSocket: which of them get an
+ * answer? What keeps a WebSocket alive, or ends it, gets none that counts. Their headers are followed through
+ * a connection, whatever pieces it is read in, in the first 512 bytes of each read. What is not seen there
+ * wants no answer, as it seems; the next turn begins with a packet then.
  */
 #pragma once
 
@@ -171,6 +172,58 @@ static __always_inline void follow_nats(union packet_watch *watch, u8 byte)
 	}
 }
 
+/*
+ * WebSocket (RFC 6455, 5.2): a bit for the end of a message, a type of four bits; a bit for a mask, and a
+ * length of seven, or 126 or 127 if it follows in two bytes or eight; the mask of four bytes.
+ */
+#define WEBSOCKET_LAST 0x80
+#define WEBSOCKET_TYPE 0xf
+#define WEBSOCKET_TEXT 1
+#define WEBSOCKET_BINARY 2
+#define WEBSOCKET_CLOSE 8
+#define WEBSOCKET_PONG 10
+#define WEBSOCKET_MASKED 0x80
+#define WEBSOCKET_MASK_BYTES 4
+/* A pong of Engine.IO (Socket.IO) is a text of one character, which takes part in the header here. */
+#define ENGINE_IO_PONG '3'
+
+/* `kind`: WEBSOCKET_TEXT if it may be such a pong. `word`: bytes of the header, and the mask's first one. */
+static __always_inline void follow_websocket(union packet_watch *watch, u8 byte)
+{
+	u8 at = watch->at++, header = watch->word;
+	u8 length = byte & ~WEBSOCKET_MASKED;
+
+	if (!at) {
+		watch->kind &= ~PACKET_KIND;
+		if (byte == (WEBSOCKET_LAST | WEBSOCKET_TEXT))
+			watch->kind |= WEBSOCKET_TEXT;
+		else if ((byte & WEBSOCKET_TYPE) <= WEBSOCKET_BINARY)
+			watch->kind |= PACKETS_ASK;
+		return;
+	}
+	if (at == 1) {
+		header = 2 + (byte & WEBSOCKET_MASKED ? WEBSOCKET_MASK_BYTES : 0) + (length == 126 ? 2 : 0) +
+			 (length == 127 ? 8 : 0);
+		watch->left = length < 126 ? length : 0;
+		if (byte == (WEBSOCKET_MASKED | 1) && watch->kind & WEBSOCKET_TEXT) {
+			header++;
+			watch->left = 0;
+		} else if (watch->kind & WEBSOCKET_TEXT) {
+			watch->kind = (watch->kind & ~PACKET_KIND) | PACKETS_ASK;
+		}
+		watch->word = header;
+	} else if (watch->kind & WEBSOCKET_TEXT) {
+		if (at == 2)
+			watch->word |= byte << 8;
+		else if (at == header - 1 && (byte ^ watch->word >> 8) != ENGINE_IO_PONG)
+			watch->kind |= PACKETS_ASK;
+	} else if (at < header - WEBSOCKET_MASK_BYTES) {
+		watch->left = watch->left << 8 | byte;
+	}
+	if (at + 1 == header)
+		watch->at = 0;
+}
+
 static long follow_packet(u32 index, struct sample_scan *scan)
 {
 	struct packets *packets = &scan->sample->packets;
@@ -191,8 +244,10 @@ static long follow_packet(u32 index, struct sample_scan *scan)
 		follow_mqtt(watch, byte);
 	else if (packets->protocol == AMQP_TURNS)
 		follow_amqp(watch, byte);
-	else
+	else if (packets->protocol == NATS_TURNS)
 		follow_nats(watch, byte);
+	else
+		follow_websocket(watch, byte);
 	return 0;
 }
 

@@ -6,9 +6,8 @@
  * (OASIS, 3.1, 3.4, 3.7), AMQP (0-9-1, 2.3) and NATS, whose packets are followed
  * (socket_broker_packets.bpf.h). A turn without one that gets an answer is no request.
  *
- * A server may read byte by byte, so the first bytes of a turn are gathered: those of a connection's first
- * turn, and those of all turns if WebSocket is spoken. A message of such a client is in flight only once it
- * has been answered.
+ * A server may read byte by byte, so the first bytes of a connection's first turn are gathered. A message of
+ * such a client is in flight only once it has been answered.
  */
 #pragma once
 
@@ -50,22 +49,8 @@ static __always_inline u8 greeted_broker(u64 opening, u32 next)
 	return opening == NATS_GREETING && is_nats_verb(next) ? NATS_TURNS : 0;
 }
 
-/*
- * WebSocket (RFC 6455, 5.2), after an upgrade by a GET: the client's frames have a bit for the end of a
- * message, a type of four bits, and a mask of four bytes behind a length that is short in frames of control.
- */
+/* WebSocket comes after an upgrade by a GET. */
 #define HTTP_GET 0x20544547
-#define WEBSOCKET_LAST 0x80
-#define WEBSOCKET_TYPE 0xf
-#define WEBSOCKET_BINARY 2
-#define WEBSOCKET_CLOSE 8
-#define WEBSOCKET_PING 9
-#define WEBSOCKET_PONG 10
-#define WEBSOCKET_MASKED 0x80
-#define WEBSOCKET_HEADER 6
-/* A pong of Engine.IO (Socket.IO) is a text of one character. */
-#define WEBSOCKET_TEXT 1
-#define ENGINE_IO_PONG '3'
 
 /* Does what follows a GET begin with such a frame? `bytes` of it are known. */
 static __always_inline bool is_websocket(u64 opening, u32 bytes)
@@ -75,18 +60,6 @@ static __always_inline bool is_websocket(u64 opening, u32 bytes)
 	if (!(opening & WEBSOCKET_LAST) || (bytes > 1 && !(opening >> 8 & WEBSOCKET_MASKED)))
 		return false;
 	return type <= WEBSOCKET_BINARY || (type >= WEBSOCKET_CLOSE && type <= WEBSOCKET_PONG);
-}
-
-/* A whole frame that keeps the connection alive: a client's ping, or its answer to the server's. */
-static __always_inline bool keeps_alive(u64 opening, u32 bytes)
-{
-	u8 first = opening, second = opening >> 8;
-
-	if (first == (WEBSOCKET_LAST | WEBSOCKET_TEXT) && second == (WEBSOCKET_MASKED | 1) &&
-	    bytes == WEBSOCKET_HEADER + 1)
-		return (u8)(opening >> 8 * WEBSOCKET_HEADER ^ opening >> 16) == ENGINE_IO_PONG;
-	return (first == (WEBSOCKET_LAST | WEBSOCKET_PING) || first == (WEBSOCKET_LAST | WEBSOCKET_PONG)) &&
-	       second & WEBSOCKET_MASKED && bytes == WEBSOCKET_HEADER + (second & ~WEBSOCKET_MASKED);
 }
 
 static __always_inline bool speaks_to_broker(const struct socket_state *st)
@@ -121,8 +94,6 @@ static __always_inline bool only_acknowledges(const struct socket_state *st, u32
 {
 	const union packet_watch watch = {.all = st->opening};
 
-	if (st->turns == WEBSOCKET_TURNS)
-		return keeps_alive(st->opening, st->turn_bytes);
 	if (watch.kind & PACKETS_ASK)
 		return false;
 	return st->turns != NATS_TURNS || (part_of_opening(0, bytes) & NATS_OK_MASK) != NATS_OK;
@@ -134,14 +105,12 @@ static __always_inline void gather_opening(struct socket_state *st, u32 bytes)
 	if (st->turns != 1) {
 		if (!speaks_to_broker(st))
 			return;
-		if (st->turns != WEBSOCKET_TURNS) {
-			if (!st->turn_bytes)
-				st->opening = packets_of_turn(st->opening);
-			st->opening = follow_packets(st->opening, st->turns, bytes);
-			if (several_packets_ask(st->opening))
-				st->overlap = true;
-			return;
-		}
+		if (!st->turn_bytes)
+			st->opening = packets_of_turn(st->opening);
+		st->opening = follow_packets(st->opening, st->turns, bytes);
+		if (several_packets_ask(st->opening))
+			st->overlap = true;
+		return;
 	}
 	if (st->turn_bytes >= OPENING_BYTES || st->tls != TLS_NONE)
 		return;
@@ -162,8 +131,10 @@ static __always_inline void note_greeting(struct socket_state *st, u32 bytes)
 	if (!st->turns || st->turns >= TLS_TURNS || st->tls != TLS_NONE)
 		return;
 	if ((u32)st->opening == HTTP_GET) {
-		if (is_websocket(part_of_opening(0, bytes), bytes))
+		if (is_websocket(part_of_opening(0, bytes), bytes)) {
 			st->turns = WEBSOCKET_TURNS;
+			st->opening = 0;
+		}
 		return;
 	}
 	if (st->turns != 1)

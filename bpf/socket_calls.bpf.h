@@ -5,6 +5,7 @@
 #include "socket_alpn.bpf.h"
 #include "socket_anatomy.bpf.h"
 #include "socket_handshake.bpf.h"
+#include "socket_interim.bpf.h"
 #include "socket_peers.bpf.h"
 #include "socket_pipelining.bpf.h"
 #include "socket_state.bpf.h"
@@ -45,15 +46,6 @@ static __always_inline bool is_last_flight(u32 bytes)
 		return false;
 	watch.all = follow_records(watch.all, bytes);
 	return records_were_followed(&watch) && watch.flags & WATCH_FINISHED && !watch.rest && !watch.behind;
-}
-
-/* Under TLS 1.2: what was read has the answer to the call that the handshake has interrupted, too. */
-static __always_inline bool brings_answer(u32 bytes)
-{
-	union record_watch watch = {.flags = WATCH_FLIGHT};
-
-	watch.all = follow_records(watch.all, bytes);
-	return watch.messages || watch.run;
 }
 
 /* The answer to the call that the handshake has interrupted, which is over. */
@@ -196,11 +188,13 @@ static __always_inline void client_received(struct socket_state *st, struct sock
 			watch_protocol(st, bytes);
 		return;
 	}
+	if (is_interim_response(bytes))
+		return;
 	st->call_open = false;
 	if (tp)
 		st->write_seq = FIELD(tp, write_seq);
 	if (st->role == TACHO_ROLE_CLIENT && answers_handshake(st)) {
-		if (st->interrupted && brings_answer(bytes))
+		if (st->interrupted && has_data_behind_handshake(bytes))
 			end_interruption(st, back, now);
 		else
 			watch_protocol(st, bytes);

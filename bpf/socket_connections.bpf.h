@@ -139,12 +139,6 @@ static __always_inline void count_end(struct socket_state *st, struct sock *sk, 
 		st->ended = st->turn;
 }
 
-/* The connection is handed to another target. */
-static __always_inline void count_closed(struct socket_state *st, struct sock *sk)
-{
-	count_end(st, sk, true);
-}
-
 /*
  * After its end a connection can still be read from, what then comes gets no reply. A unix socket that has
  * said goodbye stays connected.
@@ -173,7 +167,7 @@ static __always_inline bool has_left_unread(struct sock *sk)
 	return tp && FIELD(tp, rcv_nxt) - FIELD(tp, copied_seq) > 1;
 }
 
-/* What may have been a goodbye was a reply. */
+/* What may have been a goodbye, or a ticket, was a reply. */
 static __always_inline void observe_last_turn(struct socket_state *st)
 {
 	struct socket_shard *shared = get_shared_shard(&st->target);
@@ -185,13 +179,22 @@ static __always_inline void observe_last_turn(struct socket_state *st)
 	observe_answer(st, shared, st->first_reply, true);
 }
 
+/* The connection is handed to another target. */
+static __always_inline void count_closed(struct socket_state *st, struct sock *sk)
+{
+	if (st->tls == TLS_TICKET || got_tickets(st))
+		observe_last_turn(st);
+	count_end(st, sk, true);
+}
+
 /*
  * The connection is over, which was in `state`. A reset may come while a send is under way whose hook has
  * still to run: that one will end the turn.
  */
 static __always_inline void connection_ended(struct socket_state *st, struct sock *sk, int state)
 {
-	if (st->tls == TLS_LAST && !st->parted && !is_ended_by_us(sk, state) && !has_left_unread(sk))
+	if (st->tls == TLS_TICKET || got_tickets(st) ||
+	    (st->tls == TLS_LAST && !st->parted && !is_ended_by_us(sk, state) && !has_left_unread(sk)))
 		observe_last_turn(st);
 	count_end(st, sk, false);
 }

@@ -18,6 +18,7 @@
 
 #include "socket_proxy.bpf.h"
 #include "socket_records.bpf.h"
+#include "socket_settings.bpf.h"
 #include "socket_tls.bpf.h"
 
 /* A handshake may follow a plain exchange (PostgreSQL's SSLRequest, STARTTLS). */
@@ -25,6 +26,8 @@
 #define CHANGE_CIPHER_SPEC_BYTES 6
 /* change_cipher_spec (6) and Finished with SHA-384 under TLS 1.3 (5 + 4 + 48 + 1 + 16), rounded up. */
 #define LAST_FLIGHT_BYTES 96
+/* What is longer is no session ticket. */
+#define TICKET_MOST 2048
 /* Finished alone: 40 bytes and more in TLS 1.2, 58 in TLS 1.3. */
 #define LAST_FLIGHT_LEAST 40
 /* ServerHello (some 130, 1200 more with a key share that withstands quantum computers), EncryptedExtensions
@@ -49,28 +52,19 @@ static __always_inline bool negotiates_again(struct socket_state *st)
 	return true;
 }
 
-/*
- * Is what a server sends first, as far as is known, its part of a handshake? The hello was read before tacho
- * came, then, and the client's last flight is what comes next.
- */
-static __always_inline bool answers_unseen_hello(const struct socket_state *st, u32 bytes)
-{
-	return st->tls == TLS_NONE && !st->turns && record_type(0) == TLS_HANDSHAKE &&
-	       is_later_message(TLS_RECORD_HEADER, bytes);
-}
-
 /* A turn begins: does it look like one of a handshake, or like a goodbye? */
 static __always_inline void begin_handshake_turn(struct socket_state *st, u32 bytes)
 {
 	const union record_watch answered = {.all = st->records};
 	u8 before = st->tls;
-	u32 proxy;
+	u32 proxy, record;
 	u8 type;
 
 	st->records = 0;
 	if (speaks_tls(st)) {
-		if (before == TLS_ASKED && answered.unfinished && answered.counted)
-			st->tls = TLS_REST;
+		if (before == TLS_ASKED && answered.unfinished)
+			/* What comes is the rest of a request, or comes before its reply. */
+			st->tls = answered.counted ? TLS_REST : TLS_CONNECTED;
 		else
 			st->tls = negotiates_again(st) ? TLS_FINAL : connected_turn(bytes);
 		if (before != TLS_CONNECTED) {
@@ -85,19 +79,21 @@ static __always_inline void begin_handshake_turn(struct socket_state *st, u32 by
 	if (st->turns >= TLS_TURNS)
 		return;
 	proxy = 0;
-	type = record_type(0);
-	if (!type && !st->turns) {
+	record = record_header(0);
+	if (!record && !st->turns) {
 		proxy = proxy_header(bytes);
 		if (proxy && proxy < bytes)
-			type = record_type(proxy);
+			record = record_header(proxy);
 		else if (proxy)
 			st->tls = TLS_PROXIED;
 	}
+	type = record;
 	st->turns++;
 	if (type == TLS_HANDSHAKE)
-		st->tls = before == TLS_HELLO || is_later_message(proxy + TLS_RECORD_HEADER, bytes)
-			      ? TLS_FINAL
-			      : TLS_HELLO;
+		st->tls =
+		    before == TLS_HELLO || is_later_message(proxy + TLS_RECORD_HEADER, bytes, record >> 8)
+			? TLS_FINAL
+			: TLS_HELLO;
 	else if (type == TLS_CHANGE_CIPHER_SPEC || (before == TLS_HELLO && type == TLS_APPLICATION_DATA))
 		/* Without a hello it is the flight of a connection that is older than tacho. */
 		st->tls = TLS_FLIGHT;
@@ -106,7 +102,7 @@ static __always_inline void begin_handshake_turn(struct socket_state *st, u32 by
 		st->tls = connected_turn(bytes);
 	if (st->tls == TLS_FLIGHT)
 		watch_records(st, WATCH_FLIGHT | (answered.flags & WATCH_EARLY), 0);
-	else if (st->tls == TLS_HELLO)
+	else if (st->tls == TLS_HELLO || st->tls == TLS_FINAL)
 		watch_records(st, WATCH_FLIGHT, proxy);
 }
 
@@ -116,7 +112,7 @@ static __always_inline void begin_handshake_turn(struct socket_state *st, u32 by
  * the inside of one, where any bytes can stand. What is short behind change_cipher_spec is Finished, with
  * which a client resumes a session of TLS 1.2.
  */
-static __always_inline void continue_handshake_turn(struct socket_state *st)
+static __always_inline void continue_handshake_turn(struct socket_state *st, u32 bytes)
 {
 	const union record_watch watch = {.all = st->records};
 	u32 least = st->tls == TLS_FLIGHT ? LAST_FLIGHT_BYTES : 0;
@@ -130,9 +126,8 @@ static __always_inline void continue_handshake_turn(struct socket_state *st)
 		return;
 	}
 	if (st->tls == TLS_HELLO && st->turns == 1 && st->turn_bytes == TLS_RECORD_HEADER &&
-	    is_later_message(0, 1)) {
+	    is_later_message(0, bytes, watch.rest == RECORDS_LOST ? 0 : watch.rest)) {
 		st->tls = TLS_FINAL;
-		st->records = 0;
 		return;
 	}
 	if (st->tls != TLS_PROXIED && (st->tls != TLS_FLIGHT || st->turn_bytes != CHANGE_CIPHER_SPEC_BYTES))
@@ -182,6 +177,37 @@ static __always_inline bool flight_brings_request(const struct socket_state *st,
 }
 
 /*
+ * Under TLS 1.2: did a request come right behind the client's part of the handshake (False Start, RFC 7918)?
+ * Records were followed then.
+ */
+static __always_inline bool is_false_start(const struct socket_state *st)
+{
+	const union record_watch watch = {.all = st->records};
+
+	return st->tls == TLS_FINAL && watch.flags & WATCH_FLIGHT && watch.flags & WATCH_FINISHED &&
+	       records_were_followed(&watch) && watch.behind;
+}
+
+/* Then what the server sends first ends the handshake, and the turn goes on: does it, and nothing else? */
+static __always_inline bool only_ends_handshake(struct socket_state *st, struct socket_shard *shard,
+						u32 bytes)
+{
+	union record_watch watch = {.all = st->records};
+	u8 type;
+
+	if (!is_false_start(st))
+		return false;
+	type = record_type(0);
+	if ((type != TLS_HANDSHAKE && type != TLS_CHANGE_CIPHER_SPEC) || has_data_behind_handshake(bytes))
+		return false;
+	if (!(watch.flags & WATCH_SETTLED))
+		add(&shard->handshakes, 1);
+	watch.flags |= WATCH_SETTLED;
+	st->records = watch.all;
+	return true;
+}
+
+/*
  * What a server sends behind the client's last flight may be tickets, though a request came with that: a
  * large one, of which more is still to be read. If more was waiting, or had not come yet, it surely was: the
  * request is what is read next.
@@ -195,26 +221,32 @@ static __always_inline bool end_flight(struct socket_state *st, u32 bytes)
 	if (!flight_brings_request(st, bytes))
 		return false;
 	answered.unfinished = st->overlap || (records_were_followed(&watch) && watch.rest);
-	answered.counted = !answered.unfinished;
-	st->tls = TLS_ASKED;
+	answered.counted = !answered.unfinished && bytes > TICKET_MOST;
+	st->tls = answered.unfinished || answered.counted ? TLS_ASKED : TLS_TICKET;
 	st->records = answered.all;
+	/* HTTP/2's settings came before the request. */
+	st->opens = 0;
 	return answered.counted;
 }
 
-/* Servers send them one by one, and all as long. */
-#define TICKET_MOST 2048
-
-/* More is sent behind the flight. @return whether it is the reply to a request that has not been counted yet
+/*
+ * More is sent behind the flight, in the same turn. Tickets are sent one by one, and all are as long; what
+ * else precedes a reply are HTTP/2's settings.
+ * @return whether a request that has not been counted yet is answered: at st->first_reply
  */
-static __always_inline bool replies_behind_flight(struct socket_state *st, u32 bytes)
+static __always_inline bool replies_behind_flight(struct socket_state *st, u32 bytes, u64 now)
 {
 	union record_watch answered = {.all = st->records};
 
-	if (bytes == answered.first_send && bytes <= TICKET_MOST) {
+	if ((bytes == answered.first_send && bytes <= TICKET_MOST) ||
+	    (st->expansion && bytes > st->expansion && may_settle(bytes - st->expansion))) {
 		answered.unfinished = true;
 		st->records = answered.all;
+		st->tls = TLS_ASKED;
 		return false;
 	}
+	if (st->tls == TLS_ASKED)
+		st->first_reply = now;
 	st->tls = TLS_CONNECTED;
 	st->records = 0;
 	return !answered.counted;
@@ -249,6 +281,8 @@ static __always_inline bool answers_early_data(struct socket_state *st)
 /* The open turn is answered by a send of so many bytes: was it a request, after all? */
 static __always_inline bool end_special_turn(struct socket_state *st, u32 bytes)
 {
+	bool request;
+
 	switch (st->tls) {
 	case TLS_HELLO:
 		note_early_data(st, bytes);
@@ -256,6 +290,9 @@ static __always_inline bool end_special_turn(struct socket_state *st, u32 bytes)
 	case TLS_FLIGHT:
 		return end_flight(st, bytes);
 	case TLS_FINAL:
+		request = is_false_start(st);
+		st->tls = TLS_CONNECTED;
+		return request;
 	case TLS_REST:
 		st->tls = TLS_CONNECTED;
 		return false;

@@ -9,7 +9,7 @@
 static __always_inline void node_request_read(struct socket_state *st, struct sock *sk, u32 bytes)
 {
 	if (is_open(st)) {
-		continue_handshake_turn(st);
+		continue_handshake_turn(st, bytes);
 	} else if (can_answer(sk)) {
 		begin_handshake_turn(st, bytes);
 		st->turn_bytes = 0;

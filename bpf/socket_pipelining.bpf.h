@@ -65,6 +65,17 @@ static __always_inline bool is_looked_at(struct socket_shard *shard, u64 now)
 	return true;
 }
 
+/*
+ * What was found at the open turn. Whether it is several requests counts when it is answered: what gets no
+ * reply is none.
+ */
+enum turn_note {
+	NOTED_LOOK = 1,	   /* it was looked at, */
+	NOTED_SEVERAL = 2, /* and is several requests, */
+	NOTED_CROWD = 4,   /* each of which was read by itself */
+	NOTED_INTERIM = 8, /* the client was told to go on (socket_interim.bpf.h) */
+};
+
 /* A turn begins with a read of so many bytes. */
 static __always_inline void sample_turn(struct socket_state *st, struct socket_shard *shard, u64 now,
 					u32 bytes)
@@ -74,6 +85,7 @@ static __always_inline void sample_turn(struct socket_state *st, struct socket_s
 	u32 head = 0;
 
 	st->head = 0;
+	st->noted = 0;
 	if (!st->sampler++) {
 		/* Where HTTP/2 is followed, its preface has just been looked for. */
 		buffer = st->turns <= 1 && st->http2 == HTTP2_OFF ? first_buffer(NULL) : NULL;
@@ -89,11 +101,9 @@ static __always_inline void sample_turn(struct socket_state *st, struct socket_s
 	/* Several packets of a broker's client may have no answer at all. */
 	if (speaks_to_broker(st) || !first_buffer(NULL))
 		return;
-	add(&shard->sampled_turns, 1);
-	if (st->crowded)
-		st->crowded--;
+	st->noted = NOTED_LOOK;
 	if (begins_again(bytes))
-		add(&shard->repeated_turns, 1);
+		st->noted = NOTED_LOOK | NOTED_SEVERAL;
 	else
 		note_head(st, bytes);
 }
@@ -108,14 +118,30 @@ static __always_inline void sample_turn(struct socket_state *st, struct socket_s
  * More is read in an open turn that is examined: is it another request? The server reads all that comes, and
  * answers later. `alone`: it had to be waited for.
  */
-static __always_inline void compare_read(struct socket_state *st, struct socket_shard *shard, u32 bytes,
-					 bool alone)
+static __always_inline void compare_read(struct socket_state *st, u32 bytes, bool alone)
 {
 	if (!st->head || !(is_whole_message(st->head, st->head_length, st->turn_bytes) ||
 			   begins_alike(st->head, st->head_length, bytes, alone)))
 		return;
 	st->head = 0;
-	add(&shard->repeated_turns, 1);
+	st->noted |= NOTED_SEVERAL | NOTED_CROWD;
+}
+
+/* The open turn is answered. */
+static __always_inline void count_looked(struct socket_state *st, struct socket_shard *shard)
+{
+	u8 noted = st->noted;
+
+	if (!(noted & NOTED_LOOK))
+		return;
+	st->noted = 0;
+	add(&shard->sampled_turns, 1);
+	if (st->crowded)
+		st->crowded--;
+	if (noted & NOTED_SEVERAL)
+		add(&shard->repeated_turns, 1);
+	if (!(noted & NOTED_CROWD))
+		return;
 	if (st->crowded)
 		st->many = true;
 	st->crowded = CROWDED_TURNS;

@@ -86,15 +86,20 @@ static __always_inline bool is_finished(u8 type, u32 length)
 
 static __always_inline void note_record_of_flight(union record_watch *watch, u8 type, u32 length)
 {
-	if (watch->flags & WATCH_FINISHED) {
+	if (type == TLS_CHANGE_CIPHER_SPEC) {
+		/* Finished follows it: under TLS 1.2 what came before, in the clear, may be as short. */
+		watch->flags &= ~WATCH_FINISHED;
+	} else if (watch->flags & WATCH_FINISHED) {
 		u32 behind = watch->behind + TLS_RECORD_HEADER + length;
 
+		if (type == TLS_ALERT_RECORD)
+			return;
 		if (watch->flags & WATCH_TICKETS && !watch->run && length >= TICKET_RECORD_LEAST)
 			return;
 		watch->behind = behind > 0xffff ? 0xffff : behind;
 		if (watch->run < RECORDS_BEHIND_MOST)
 			watch->run++;
-	} else if (type != TLS_CHANGE_CIPHER_SPEC && is_finished(type, length)) {
+	} else if (is_finished(type, length)) {
 		watch->flags |= WATCH_FINISHED;
 	} else if (type == TLS_APPLICATION_DATA && length == END_OF_EARLY_DATA) {
 		watch->flags |= WATCH_EARLY_END;
@@ -225,6 +230,18 @@ static __always_inline bool is_proof(const struct socket_state *st)
 	const union record_watch watch = {.all = st->records};
 
 	return watch.flags & WATCH_PROOF && watch.flags & WATCH_FINISHED && !watch.rest;
+}
+
+/*
+ * Under TLS 1.2: has what the running call has read or sent data of the application behind messages of a
+ * handshake?
+ */
+static __always_inline bool has_data_behind_handshake(u32 bytes)
+{
+	union record_watch watch = {.flags = WATCH_FLIGHT};
+
+	watch.all = follow_records(watch.all, bytes);
+	return watch.messages || watch.run;
 }
 
 /* What came at another time came not at once. */

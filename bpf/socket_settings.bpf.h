@@ -13,9 +13,9 @@
  */
 #pragma once
 
-#include "socket_handshake.bpf.h"
 #include "socket_records.bpf.h"
 #include "socket_state.bpf.h"
+#include "socket_tls.bpf.h"
 
 /* Preface (24), SETTINGS (9) without any. */
 #define FIRST_SETTINGS_LEAST 33

@@ -29,10 +29,11 @@ enum tls_state {
 	TLS_ALERT,   /* the open turn began with an alert */
 	TLS_SHORT,   /* TLS 1.3: the open turn began with a record of the length of an alert */
 	TLS_HELD,    /* such a turn was answered alike: a goodbye if the connection ends now */
-	TLS_LAST,  /* a longer one was answered so: if the server ends the connection now, it got no reply */
-	TLS_ASKED, /* TLS 1.3: a request came with the last flight, and something was sent: tickets, or the
-		      reply */
-	TLS_REST,  /* the open turn is the rest of such a request, which has been counted */
+	TLS_LAST,   /* a longer one was answered so: if the server ends the connection now, it got no reply */
+	TLS_TICKET, /* TLS 1.3: a request came with the last flight, and something short was sent: a ticket,
+		       or the reply */
+	TLS_ASKED,  /* the same, and it is known which of both it was */
+	TLS_REST,   /* the open turn is the rest of such a request, which has been counted */
 	TLS_OPENING, /* HTTP/2: the open turn is the first one, which may bring settings alone */
 };
 
@@ -66,20 +67,57 @@ static __always_inline u8 record_type(u32 offset)
 	return record_header(offset);
 }
 
-/* The first message of a handshake (RFC 8446, 4). */
+/* Messages of a handshake (RFC 8446, 4): type, length in three bytes, the most significant one first. */
 #define CLIENT_HELLO 1
+#define SERVER_HELLO 2
+#define MESSAGE_HEADER 4
+/* Version (2), random (32), session (1), suite (2), compression (1). */
+#define SERVER_HELLO_LEAST 38
+
+/* Of the message that begins at `offset` in a buffer of the running call: type, and from bit 8 on its length.
+ */
+static __always_inline u32 message_header(const void *buffer, u32 offset)
+{
+	u8 head[MESSAGE_HEADER];
+
+	if (!buffer || bpf_probe_read_user(head, sizeof(head), buffer + offset) || head[1])
+		return 0;
+	return ((u32)head[2] << 8 | head[3]) << 8 | head[0];
+}
 
 /*
  * Does a handshake's message stand at `offset` of a read of so many bytes that is no ClientHello? Then the
- * handshake is older than tacho. False if the read ends before. A global function, too.
+ * handshake is older than tacho. A ClientHello fills its record, which is so long, or more of them: what is
+ * encrypted may begin with the same byte. False if the read ends before. A global function, too.
  */
-__noinline u32 is_later_message(u32 offset, u32 bytes)
+__noinline u32 is_later_message(u32 offset, u32 bytes, u32 record)
 {
 	const void *buffer = first_buffer(NULL);
 	u8 message = CLIENT_HELLO;
+	u32 header;
 
-	return buffer && offset < bytes && !bpf_probe_read_user(&message, sizeof(message), buffer + offset) &&
-	       message != CLIENT_HELLO;
+	if (!buffer || offset >= bytes || bpf_probe_read_user(&message, sizeof(message), buffer + offset))
+		return false;
+	if (message != CLIENT_HELLO || bytes - offset < MESSAGE_HEADER)
+		return message != CLIENT_HELLO;
+	header = message_header(buffer, offset);
+	return !header || (header >> 8) + MESSAGE_HEADER < record;
+}
+
+/*
+ * Does what the running call sends begin with a ServerHello? A ticket and Finished, which TLS 1.2 sends in
+ * records of the same type, do not. A global function, too.
+ */
+__noinline u32 sends_server_hello(void)
+{
+	u32 record = record_header(0);
+	u32 header;
+
+	if ((u8)record != TLS_HANDSHAKE)
+		return false;
+	header = message_header(first_buffer(NULL), TLS_RECORD_HEADER);
+	return (u8)header == SERVER_HELLO && header >> 8 >= SERVER_HELLO_LEAST &&
+	       (header >> 8) + MESSAGE_HEADER <= record >> 8;
 }
 
 /*
@@ -107,10 +145,21 @@ static __always_inline bool in_handshake(const struct socket_state *st)
 	return st->tls == TLS_HELLO || st->tls == TLS_FLIGHT || st->tls == TLS_FINAL;
 }
 
-/* The turn before was answered as a goodbye would be. */
+/* The turn before was answered, unless what was sent turns out to be a goodbye, or a ticket. */
 static __always_inline bool is_held(const struct socket_state *st)
 {
-	return st->tls == TLS_HELD || st->tls == TLS_LAST;
+	return st->tls == TLS_HELD || st->tls == TLS_LAST || st->tls == TLS_TICKET;
+}
+
+/*
+ * Were only tickets and settings sent since a request came with the last flight? They may have been the
+ * pieces of its reply, all as long, if nothing follows.
+ */
+static __always_inline bool got_tickets(const struct socket_state *st)
+{
+	const union record_watch answered = {.all = st->records};
+
+	return st->tls == TLS_ASKED && answered.unfinished && !answered.counted && st->first_reply;
 }
 
 static __always_inline bool speaks_tls(const struct socket_state *st)

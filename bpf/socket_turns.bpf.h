@@ -11,6 +11,8 @@
 #include "socket_first_byte.bpf.h"
 #include "socket_handshake.bpf.h"
 #include "socket_http2.bpf.h"
+#include "socket_interim.bpf.h"
+#include "socket_late_sends.bpf.h"
 #include "socket_node.bpf.h"
 #include "socket_peers.bpf.h"
 #include "socket_pipelining.bpf.h"
@@ -121,6 +123,7 @@ static __always_inline bool begins_another(struct socket_state *st, struct socke
 			return false;
 		if (was_forgotten(st))
 			add(&shard->opened, 1);
+		count_looked(st, shard);
 		st->late_turn = st->turn;
 		st->late_arrival = st->turn_arrival;
 		st->late_read = last_read;
@@ -132,7 +135,7 @@ static __always_inline bool begins_another(struct socket_state *st, struct socke
 		end_handshake(st);
 		return true;
 	}
-	if (elapsed(last_read, arrival) < ONE_WAY_PAUSE_NS)
+	if (elapsed(last_read, arrival) < ONE_WAY_PAUSE_NS || st->noted & NOTED_INTERIM)
 		return false;
 	count_one_way(st, shard);
 	if (st->oneway_run < ONE_WAY_RUN)
@@ -179,11 +182,13 @@ static __always_inline void server_received(struct socket_state *st, struct sock
 			st->turn_read = now;
 			end_run_of_records(st);
 		}
-		continue_handshake_turn(st);
-		compare_read(st, shard, bytes, arrival);
+		continue_handshake_turn(st, bytes);
+		compare_read(st, bytes, arrival);
 	} else if (can_answer(sk)) {
 		if (is_held(st))
 			observe_held_turn(st, shard, st->first_reply);
+		else if (got_tickets(st))
+			st->first_reply = 0;
 		finish_reply(st, shard, false);
 		if (is_replica(st, bytes) || is_end_of_request(arrival, bytes))
 			return;
@@ -201,35 +206,20 @@ static __always_inline void server_received(struct socket_state *st, struct sock
 }
 
 /*
- * Had the send begun before the open turn did? Its bytes are the last ones before the write position, unless
- * kernel TLS holds them back. Of what a unix socket sends in the open turn the other end was told.
+ * Is what a server sends on a connection of which nothing else is known the beginning of its part of a
+ * handshake? The hello was read before tacho came, or its beginning was, then; the client's last flight is
+ * what comes next.
  */
-static __always_inline bool is_late_send(const struct socket_state *st, struct sock *sk,
-					 const struct tcp_sock *tp, u32 bytes)
+static __always_inline void find_unseen_hello(struct socket_state *st, struct socket_shard *shard)
 {
-	if (is_unix_stream(st))
-		return st->late_read && !st->first_out;
-	if (!tp || (s32)(FIELD(tp, write_seq) - bytes - st->write_seq) >= 0)
-		return false;
-	return !BPF_CORE_READ((struct inet_connection_sock *)sk, icsk_ulp_ops);
-}
+	bool open = is_open(st);
 
-/* The hook of the send that has answered an earlier turn has come at last, or was kept from us. */
-static __always_inline void observe_late_turn(struct socket_state *st, struct socket_shard *shard, u32 turn,
-					      u64 now)
-{
-	u64 read = st->late_read;
-
-	if (!read)
+	if (st->tls != TLS_NONE || st->turns > open || !sends_server_hello())
 		return;
-	st->late_read = 0;
-	if (st->late_turn == turn)
-		return;
-	if (is_unix_stream(st))
-		add(&shard->opened, 1);
-	observe(&shard->queue, elapsed(st->late_arrival, read));
-	observe(&shard->service, elapsed(read, now));
-	observe(&shard->duration, elapsed(st->late_arrival, now));
+	if (open && !is_counted_late(st) && !was_forgotten(st))
+		add(&shard->dismissed, 1);
+	st->tls = TLS_HELLO;
+	st->turns = 1;
 }
 
 static __always_inline void server_sent(struct socket_state *st, struct socket_shard *shard, struct sock *sk,
@@ -239,19 +229,18 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	u32 turn = st->turn;
 
 	st->last_send = now;
-	if (turn == st->ended && answers_unseen_hello(st, bytes)) {
-		st->tls = TLS_HELLO;
-		st->turns = 1;
-	}
+	find_unseen_hello(st, shard);
 	if (st->tls == TLS_HELLO)
 		watch_protocol(st, bytes);
 	if (turn == st->ended) {
 		if (st->tls == TLS_LAST) {
 			st->tls = TLS_CONNECTED;
 			observe_held_turn(st, shard, st->first_reply);
-		} else if (answers_early_data(st) ||
-			   (st->tls == TLS_ASKED && replies_behind_flight(st, bytes))) {
+		} else if (answers_early_data(st)) {
 			observe_held_turn(st, shard, now);
+		} else if ((st->tls == TLS_ASKED || st->tls == TLS_TICKET) &&
+			   replies_behind_flight(st, bytes, now)) {
+			observe_held_turn(st, shard, st->first_reply);
 		}
 		if (last_send && elapsed(last_send, now) > PUSH_PAUSE_NS)
 			note_push(st, now - last_send);
@@ -261,7 +250,12 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 		observe_late_turn(st, shard, 0, now);
 		return;
 	}
-	if (only_settles(st, shard, bytes)) {
+	if (only_settles(st, shard, bytes) || only_ends_handshake(st, shard, bytes)) {
+		await_reply(st, sk, tp);
+		return;
+	}
+	if (is_interim_response(bytes)) {
+		st->noted |= NOTED_INTERIM;
 		await_reply(st, sk, tp);
 		return;
 	}
@@ -308,6 +302,10 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 		/* A client under TLS 1.3 may ask right behind its last flight, without waiting. */
 		if (handshake)
 			st->overlap = false;
+		if (st->tls == TLS_TICKET) {
+			st->first_reply = first;
+			return;
+		}
 		if (!request) {
 			if (handshake)
 				add(&shard->handshakes, 1);
@@ -319,6 +317,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	}
 	if (st->records && st->tls != TLS_ASKED)
 		count_records(st, shard);
+	count_looked(st, shard);
 	observe_turn(st, shard, first);
 	note_answer(st, shard, sk, first, now, bytes);
 	if (st->overlap || st->many) {

@@ -106,6 +106,7 @@ static __always_inline void open_unseen_turn(struct socket_state *st, struct soc
 	st->established = 0;
 	st->records = 0;
 	st->head = 0;
+	st->noted = 0;
 	st->reader = 0;
 	st->overlap = false;
 	st->turn++;

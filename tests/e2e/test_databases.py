@@ -42,6 +42,20 @@ def test_postgresql_asks_for_a_password(cgroups, agree):
         agree("PostgreSQL, SCRAM", Counted("psql", 11 * (3 + 1), 1), change)
 
 
+def test_postgresql_copies_what_a_client_sends(cgroups, agree):
+    """The query is answered by the wish for the data, and the data by the end of the command: two turns."""
+    copies = 11
+    group = cgroups("postgres")
+    with Postgres(group.prefix) as server, Tacho({"targets": [target("postgres", group.path)]}) as tacho:
+        with tacho.watch("postgres") as change, PostgresClient(server.port) as client:
+            client.query("CREATE TABLE copied (number int)")
+            for _ in range(copies):
+                client.copy("COPY copied FROM STDIN", b"7\n" * 5000, pieces=9)
+            assert client.rows("SELECT count(*) FROM copied") == [str(copies * 9 * 5000)]
+        agree("PostgreSQL, COPY", Counted("PostgresClient", PostgresClient.log_ins + 2 + 2 * copies, 1), change)
+        assert change.of("tacho_oneway_messages_total") == 0
+
+
 def test_postgresql_over_tls(cgroups, agree):
     """Each client asks in the clear whether it may, and the server says goodbye behind a message that has no reply."""
     group = cgroups("postgres")

@@ -34,6 +34,8 @@ using kernel_test::now_ns;
 
 constexpr int kPatienceMs = 5'000;
 constexpr std::size_t kRecordHeader = 5;
+/// Of a message of a handshake: type and length (RFC 8446, 4).
+constexpr std::size_t kMessageHeader = 4;
 
 sockaddr_un unix_address(How kind, std::int64_t number) {
   sockaddr_un address{};
@@ -215,7 +217,7 @@ class Hands {
 
   /// Text that begins like no other, or a TLS record.
   std::vector<char> make(Content content, std::size_t size) {
-    constexpr std::array<char, 10> kTypes{0, 22, 22, 20, 21, 23, 23, 23, 0, 0};
+    constexpr std::array<char, 11> kTypes{0, 22, 22, 20, 21, 23, 23, 23, 0, 0, 22};
     std::vector<char> bytes(size);
     for (char& byte : bytes) {
       random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;
@@ -232,8 +234,12 @@ class Hands {
       bytes[2] = content == Content::hello ? 1 : 3;
       bytes[3] = static_cast<char>((size - kRecordHeader) >> 8);
       bytes[4] = static_cast<char>(size - kRecordHeader);
-      if (content == Content::hello && size > kRecordHeader) {
-        bytes[kRecordHeader] = 1;  // ClientHello
+      if ((content == Content::hello || content == Content::welcome) && size >= kRecordHeader + kMessageHeader) {
+        const std::size_t length = size - kRecordHeader - kMessageHeader;
+        bytes[kRecordHeader] = content == Content::hello ? 1 : 2;
+        bytes[kRecordHeader + 1] = 0;
+        bytes[kRecordHeader + 2] = static_cast<char>(length >> 8);
+        bytes[kRecordHeader + 3] = static_cast<char>(length);
       }
     }
     return bytes;

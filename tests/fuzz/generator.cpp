@@ -149,7 +149,7 @@ class TlsLife {
     add(act, 8192, dice_.one_of(std::array{How::recv, How::read, How::readv, How::recvmsg}));
   }
   void shake_hands() {
-    send(Act::server_send, 127, Content::keys);
+    send(Act::server_send, 127, Content::welcome);
     send(Act::server_send, 1000 + dice_.below(3000), Content::data);
     read(Act::client_read);
     if (dice_.once_in(2)) {
@@ -165,7 +165,7 @@ class TlsLife {
     }
   }
   void shake_hands_as_of_old() {
-    send(Act::server_send, 2000 + dice_.below(2000), Content::keys);
+    send(Act::server_send, 2000 + dice_.below(2000), Content::welcome);
     read(Act::client_read);
     send(Act::client_send, 75 + dice_.below(200), Content::keys);
     send(Act::client_send, 6, Content::cipher);

@@ -14,8 +14,8 @@ constexpr std::array<std::string_view, 21> kActs{
 constexpr std::array<std::string_view, 21> kHows{
     "-",        "tcp",  "tcp6",    "local", "udp",  "udp6",  "letter",  "send", "write",   "sendmsg", "writev",
     "sendfile", "more", "several", "recv",  "read", "readv", "recvmsg", "peek", "sibling", "stranger"};
-constexpr std::array<std::string_view, 10> kContents{"text", "hello",    "keys",    "cipher", "goodbye",
-                                                     "data", "finished", "parting", "proxy",  "quic"};
+constexpr std::array<std::string_view, 11> kContents{"text",     "hello",   "keys",  "cipher", "goodbye", "data",
+                                                     "finished", "parting", "proxy", "quic",   "welcome"};
 
 template <class Enum, std::size_t N>
 Enum find(const std::array<std::string_view, N>& names, const std::string& word) {

@@ -67,9 +67,9 @@ bool is_one_of(How how, const auto& list) {
 
 /// What the bytes look like: text, a TLS record, or the header of a proxy (version 1 of an odd length, else 2), which
 /// is the first thing that a client says. Three look alike: application data (a session ticket as well), the client's
-/// Finished of TLS 1.3, its close_notify. `goodbye` is the alert of TLS 1.2. `quic` is a datagram that begins a
-/// connection of QUIC.
-enum class Content : std::uint8_t { text, hello, keys, cipher, goodbye, data, finished, parting, proxy, quic };
+/// Finished of TLS 1.3, its close_notify. `welcome` is a ServerHello, `keys` what follows it in a handshake's records,
+/// encrypted or not, `goodbye` the alert of TLS 1.2. `quic` is a datagram that begins a connection of QUIC.
+enum class Content : std::uint8_t { text, hello, keys, cipher, goodbye, data, finished, parting, proxy, quic, welcome };
 
 struct Step {
   Act act = Act::pause;

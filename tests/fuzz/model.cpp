@@ -128,13 +128,6 @@ void Model::count_operation(const End& end, bool sends, const Step& step, std::i
   expected[sends ? kSentBytes : kReceivedBytes] += static_cast<double>(bytes);
 }
 
-void Model::Turn::bring(Content content) {
-  is_request = is_request || content == Content::text || content == Content::data;
-  brings_handshake = brings_handshake || content == Content::hello || content == Content::keys ||
-                     content == Content::cipher || content == Content::finished;
-  brings_goodbye = brings_goodbye || content == Content::goodbye || content == Content::parting;
-}
-
 void Model::arrive(End& end, const Step& step, const Report& report) {
   end.queue.push_back(
       {.bytes = static_cast<std::size_t>(report.bytes),
@@ -149,9 +142,11 @@ void Model::send(Connection& c, bool by_server, const Step& step, const Report& 
   if (by_server) {
     use_by_server(c);
   }
-  c.greets = by_server ? c.greets && step.content != Content::keys : c.greets || step.content == Content::hello;
+  c.greets = by_server ? c.greets && step.content != Content::welcome : c.greets || step.content == Content::hello;
+  c.welcomes = by_server ? c.welcomes || step.content == Content::welcome : c.welcomes;
   count_operation(self, true, step, report.bytes);
   if (!by_server) {
+    c.asked_unknown = (c.call && c.asked_unknown) || (step.content == Content::finished && !c.knows_keys);
     c.call = report.when;
     c.has_asked = true;
     c.asked = step.content == Content::proxy ? Content::text : step.content;
@@ -206,7 +201,7 @@ void Model::read(Connection& c, bool by_server, const Step& step, const Report& 
       self.queue.pop_front();
     }
   }
-  c.knows_keys = c.knows_keys || (!by_server && watched_ && taken.front().content == Content::keys);
+  c.knows_keys = c.knows_keys || (!by_server && watched_ && taken.front().content == Content::welcome);
   if (by_server) {
     // A thread may have waited in the call for long.
     Report come = report;
@@ -218,12 +213,12 @@ void Model::read(Connection& c, bool by_server, const Step& step, const Report& 
     expected[kCallDuration] += Span{.least = 0, .most = time_between(c.born, report.when).most};
     c.call.reset();
     c.torn_call = !watched_;
-  } else if (c.call && c.asked != Content::text && c.asked != Content::data &&
-             (c.asked != Content::finished || (c.knows_keys && !c.asked_in_parts))) {
+  } else if (c.call && c.asked != Content::text && c.asked != Content::data && !c.asked_unknown &&
+             (c.asked != Content::finished || !c.asked_in_parts)) {
     c.call.reset();
   } else if (c.call) {
     Expected& expected = numbers(self);
-    const bool surely = c.asked != Content::finished;
+    const bool surely = c.asked != Content::finished && !c.asked_unknown;
     expected[kCalls] += Span{.least = surely ? 1.0 : 0.0, .most = 1};
     Span span = time_between(*c.call, taken.front().when);
     if (!surely || taken.front().unseen || !taken.front().waited_for || taken.front().begun ||
@@ -255,14 +250,20 @@ void Model::read_by_server(Connection& c, const std::vector<Arrival>& taken, con
     }
   }
   const Moment begin = waited ? first.when : Moment{.earliest = first.when.earliest, .latest = report.when.latest};
+  const bool blind = std::exchange(c.blind, false) && watched_ && first.content == Content::finished;
+  c.welcomes = false;
   if (!c.turn) {
-    c.turn = Turn{.begin = begin, .oldest = begin, .begun = report.when, .last_read = report.when};
+    c.turn = Turn{.begin = begin, .oldest = begin, .begun = report.when, .last_read = report.when, .blind = blind};
+    if (blind) {
+      doubt(c);
+    }
   } else if (waited) {
     c.turn->begin = begin;
     c.turn->begun = report.when;
   }
   c.turn->last_read = report.when;
-  c.turn->unsure = c.turn->unsure && !watched_;
+  c.turn->blind = c.turn->blind && first.content == Content::finished;
+  c.turn->unsure = c.turn->blind || (c.turn->unsure && !watched_);
   c.turn->loose = c.turn->loose || c.torn || std::ranges::any_of(taken, &Arrival::unseen);
   for (const Arrival& arrival : taken) {
     c.turn->bring(arrival.content);

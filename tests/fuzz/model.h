@@ -38,7 +38,8 @@
  *  - Connections are TCP's; one that is passed on to another target is closed here and opened there when it is used
  *    there for the first time.
  *  - While the targets are not watched nothing counts. What is read afterwards is a request when it is answered, also
- * on connections that are older; whether what had been read before is one, or a connection, is not said.
+ * on connections that are older; whether what had been read before is one, or a connection, is not said. Nor is it
+ *    whether a Finished of TLS 1.3 is one, which looks like data, if the ServerHello was sent before.
  *  - In the end nothing is in flight and no connection is active.
  */
 namespace tacho::fuzz {
@@ -115,6 +116,7 @@ class Model {
     bool brings_handshake = false;
     bool unsure = false;  ///< all of it was read before the last gap's end
     bool loose = false;   ///< it is a request, whose beginning may not be known
+    bool blind = false;   ///< whether it is the last flight of a handshake is not known
     void bring(Content content);
   };
   struct Connection {
@@ -130,13 +132,16 @@ class Model {
     std::optional<kernel_test::Moment> call;  ///< its last send
     Content asked = Content::text;            ///< what that was
     bool asked_in_parts = false;              ///< its bytes were in several buffers
-    bool knows_keys = false;                  ///< the client has read the server's part of a handshake
+    bool knows_keys = false;                  ///< the client has read the server's part of a handshake, while watched
+    bool asked_unknown = false;               ///< the call began with a Finished that nobody can tell from data
     kernel_test::Moment born;                 ///< before anything that happened to it
     bool torn = false;                        ///< something open at the server's end may be known from before a gap
     bool torn_call = false;                   ///< the same at the client's
     bool queued = false;                      ///< a gap ended before it was accepted: it is known when it is used
     bool has_asked = false;                   ///< the client has sent something
     bool greets = false;                      ///< a ClientHello was sent that no ServerHello answers yet
+    bool welcomes = false;                    ///< a ServerHello was sent, nothing was read since
+    bool blind = false;                       ///< that was before a gap, or in it: what comes next may be hidden
     [[nodiscard]] bool is_tcp() const { return kind != How::local; }
   };
 
@@ -158,6 +163,7 @@ class Model {
   void set_watched(bool watched);
   void may_have_connections(const Connection& connection);
   static void forget_times(End& end);
+  void doubt(const Connection& connection);
   void answer_loosely(Connection& connection, const Report& report);
 
   std::map<int, Connection> connections_;

@@ -13,6 +13,13 @@ constexpr int kProxyMost = 107;
 
 }  // namespace
 
+void Model::Turn::bring(Content content) {
+  is_request = is_request || content == Content::text || content == Content::data;
+  brings_handshake = brings_handshake || content == Content::hello || content == Content::welcome ||
+                     content == Content::keys || content == Content::cipher || content == Content::finished;
+  brings_goodbye = brings_goodbye || content == Content::goodbye || content == Content::parting;
+}
+
 bool Model::can(const Step& step) const {
   if (step.act == Act::unwatch || step.act == Act::watch || step.act == Act::restart) {
     return watched_ == (step.act != Act::watch) && (step.act == Act::restart || datagrams_.empty());
@@ -61,7 +68,7 @@ bool Model::can(const Step& step) const {
     case Act::server_send:
       // Nobody answers a ClientHello with data of the application.
       return served && c.server.can_send() && step.bytes > 1 && is_one_of(step.how, kSends) && reaches(c.client) &&
-             !(c.greets && step.content != Content::keys);
+             !(c.greets && step.content != Content::welcome);
     case Act::client_read:
       return c.client.open && step.bytes > 1 && c.client.unread() > 0 && is_one_of(step.how, kReads);
     case Act::server_read:

@@ -19,11 +19,7 @@ void Model::set_watched(bool watched) {
   for (auto& [number, c] : connections_) {
     if (c.turn) {
       // Whether the gap ends it, and how, is not said.
-      Expected& expected = numbers(c.server);
-      expected[kUnanswered] += kOnceOrNot;
-      expected[kOneway] += kOnceOrNot;
-      expected[kQueue] += kAnyTime;
-      expected[kReceive] += kAnyTime;
+      doubt(c);
       c.turn->unsure = true;
     }
     forget_times(c.server);
@@ -31,12 +27,23 @@ void Model::set_watched(bool watched) {
     c.torn = true;
     c.torn_call = true;
     c.queued = !c.accepted;
+    c.blind = c.welcomes;
+    c.knows_keys = false;
     if (watched) {
       may_have_connections(c);
       c.counted = target_of(c.server.place);
     }
   }
   watched_ = watched;
+}
+
+/// Whether the turn ends without a reply, or begins at all, is not said.
+void Model::doubt(const Connection& c) {
+  Expected& expected = numbers(c.server);
+  expected[kUnanswered] += kOnceOrNot;
+  expected[kOneway] += kOnceOrNot;
+  expected[kQueue] += kAnyTime;
+  expected[kReceive] += kAnyTime;
 }
 
 void Model::forget_times(End& end) {

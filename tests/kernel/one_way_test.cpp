@@ -3,6 +3,7 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <string>
 #include <thread>
 
 #include "kernel/support/child.h"
@@ -13,6 +14,7 @@
 using tacho::UniqueFd;
 using namespace tacho::kernel_test;
 using namespace std::chrono_literals;
+using namespace std::string_literals;
 
 namespace {
 
@@ -192,4 +194,50 @@ TEST_CASE("one receive that waits for all of a request takes the time of its las
   CHECK(where.sum("tacho_request_duration_seconds") < 0.25);
   close_connection(server);
   finish(server);
+}
+
+TEST_CASE("a client that sends on and on and gets no reply has not several requests at a time") {
+  constexpr int kConnections = 23;
+  constexpr int kMessages = 12;
+  // A line of statsd, a message of Kafka that wants no acknowledgement, a line of a log; the length of each read.
+  const std::string produced = "\0\0\0\x10pppppppppppppppp"s;
+  const std::string message = GENERATE_COPY("page.hits:1|c\n"s, produced, "<13>1 - host app - - a line\n"s);
+  const bool together = GENERATE(true, false);
+  CAPTURE(message, together);
+  const Watched where;
+  Child server(where.directory(), [&](Line& parent) {
+    const UniqueFd listener = listen_tcp();
+    parent.tell(port_of(listener));
+    for (int i = 0; i < kConnections; ++i) {
+      const UniqueFd connection = accept_from(listener);
+      serve(connection, 1, 100, 100);
+      for (int k = 0; k < (together ? 1 : kMessages); ++k) {
+        receive_once(connection, message.size() * (together ? kMessages : 1));
+        parent.tell();
+      }
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const auto port = static_cast<std::uint16_t>(server.hear());
+  for (int i = 0; i < kConnections; ++i) {
+    const UniqueFd client = connect_tcp(port);
+    ask(client, 1, 100, 100);
+    for (int k = 0; k < kMessages; ++k) {
+      send_bytes(client, message);
+      if (!together) {
+        (void)server.hear();
+      }
+    }
+    if (together) {
+      (void)server.hear();
+    }
+  }
+  (void)server.hear();
+  REQUIRE(shared().wait_for([&] { return where.value("tacho_observed_rps") > 0; }));
+  CHECK(where.value("tacho_requests_total") == kConnections);
+  CHECK(where.value("tacho_target_condition", {{"condition", "multiplexed"}}) == 0);
+  CHECK(where.value("tacho_multiplexed_connections_total") == 0);
+  server.tell();
+  server.finish();
 }

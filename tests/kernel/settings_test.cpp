@@ -3,8 +3,10 @@
 #include <sys/socket.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "kernel/support/child.h"
@@ -81,6 +83,12 @@ const std::vector<Life>& lives() {
       {"a request behind the settings, as long as they are",
        {hello, {flight, {kTicket}}, {data(kFirst + 30), {data(kOther), data(400)}}, request},
        2},
+      {"a request behind the settings, known settings before its reply",
+       {hello,
+        {flight + data(kFirst) + data(kAsk), {kTicket, kTicket, data(kOther)}},
+        {data(kKnown), {data(400)}},
+        request},
+       2},
       {"settings and nothing else", {hello, {flight + data(kFirst), {kTicket, data(kOther)}}}, 0},
       {"settings under TLS 1.2",
        {hello12, keys12, {data12(kFirst), {data12(kOther)}}, {data12(kKnown) + data12(kAsk), {data12(400)}}},
@@ -134,5 +142,68 @@ TEST_CASE("settings of HTTP/2 under TLS are no request") {
     CHECK(where.value("tacho_requests_unanswered_total") == 0);
     CHECK(where.value("tacho_requests_in_flight") == 0);
     CHECK(where.value("tacho_request_duration_seconds_count") == kConnections * life.requests);
+  }
+}
+
+TEST_CASE("a request that comes with the last flight is answered by its reply, and not by tickets") {
+  using namespace std::chrono_literals;
+  constexpr auto kWork = 40ms;
+  static const std::string settings = data(kOther), reply = data(400);
+  struct Case {
+    std::string name;
+    std::vector<std::string> before;  ///< what is sent before the server works
+    std::vector<std::string> after;   ///< and what behind that
+    bool ends;                        ///< the connection ends then, else another request follows
+  };
+  const std::vector<Case> cases = {
+      {"tickets, then the reply", {kTicket, kTicket}, {reply}, true},
+      {"tickets, then the reply, and another request", {kTicket, kTicket}, {reply}, false},
+      {"tickets and settings, then the reply", {kTicket, kTicket, settings}, {reply}, true},
+      {"a ticket and settings, then the reply", {kTicket, settings}, {reply, reply}, false},
+      {"a reply without tickets", {}, {reply}, true},
+      {"a reply without tickets, and another request", {}, {reply}, false},
+      {"a long reply", {}, {data(3000), data(3000)}, false},
+      {"a reply in two pieces, all as long", {}, {reply, reply}, true},
+  };
+  for (const Case& each : cases) {
+    CAPTURE(each.name);
+    const Watched where;
+    Child server = server_that(where.directory(), [&](const UniqueFd& connection, Line& parent) {
+      receive_once(connection, kHello.size());
+      send_bytes(connection, kChoice);
+      receive_once(connection, (kChangeCipherSpec + kLongFinished + data(kFirst) + data(kAsk)).size());
+      for (const std::string& sent : each.before) {
+        send_bytes(connection, sent);
+      }
+      std::this_thread::sleep_for(kWork);
+      for (const std::string& sent : each.after) {
+        send_bytes(connection, sent);
+      }
+      if (!each.ends) {
+        receive_once(connection, data(kAsk).size());
+        send_bytes(connection, reply);
+      }
+      parent.tell();
+    });
+    const UniqueFd client = connect_to(server);
+    send_bytes(client, kHello);
+    receive_once(client, kChoice.size());
+    send_bytes(client, kChangeCipherSpec + kLongFinished + data(kFirst) + data(kAsk));
+    const auto size = [](const std::vector<std::string>& all) {
+      return std::accumulate(all.begin(), all.end(), std::string()).size();
+    };
+    receive_once(client, size(each.before) + size(each.after));
+    if (!each.ends) {
+      send_bytes(client, data(kAsk));
+      receive_once(client, reply.size());
+    }
+    (void)server.hear();
+    close_connection(server);
+    CHECK(shared().wait_for([&] { return where.value("tacho_connections_active", {{"role", "server"}}) == 0; }));
+    CHECK(where.value("tacho_requests_total") == (each.ends ? 1 : 2));
+    CHECK(where.value("tacho_requests_unanswered_total") == 0);
+    CHECK(where.value("tacho_requests_in_flight") == 0);
+    CHECK(where.sum("tacho_request_duration_seconds") >= 0.04);
+    finish(server);
   }
 }

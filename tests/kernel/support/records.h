@@ -12,11 +12,19 @@ inline std::string record(char type, const std::string& body) {
          static_cast<char>(body.size() & 0xffU) + body;
 }
 
-/// A ClientHello, the message of type 1.
-inline const std::string kHello = record(22, "\1" + std::string(299, 'h'));
+/// A message of a handshake in the clear: type, length and body (RFC 8446, 4).
+inline std::string message(char type, const std::string& body) {
+  return std::string{} + type + '\0' + static_cast<char>(body.size() >> 8U) + static_cast<char>(body.size() & 0xffU) +
+         body;
+}
+
+inline const std::string kHello = record(22, message(1, std::string(296, 'h')));
+inline const std::string kServerHello = record(22, message(2, std::string(118, 'h')));
+inline const std::string kTicket12 = record(22, message(4, std::string(190, 't')));
 inline const std::string kChangeCipherSpec = record(20, "\1");
 inline const std::string kFinished = record(23, std::string(53, 'f'));
-inline const std::string kKeyExchange = record(22, std::string(70, 'k'));
+inline const std::string kKeyExchange = record(22, message(16, std::string(66, 'k')));
+inline const std::string kCertificate12 = record(22, message(11, std::string(800, 'c')));
 inline const std::string kFinished12 = record(22, std::string(40, 'f'));
 inline const std::string kRequest = record(23, std::string(120, 'q'));
 /// As long as a goodbye under TLS 1.3, and a goodbye under TLS 1.2.

@@ -39,6 +39,17 @@ class PostgresClient:
         for _ in range(answers):
             self._until_ready()
 
+    def copy(self, text: str, data: bytes, pieces: int) -> None:
+        """COPY … FROM STDIN: the data follows in so many messages, each sent by itself, when the server asks for it."""
+        self.send(text)
+        while not self._received.startswith(b"G"):  # CopyInResponse
+            self._received += self._socket.recv(65536)
+        self._received = self._received[1 + struct.unpack("!I", self._received[1:5])[0] :]
+        for _ in range(pieces):
+            self._socket.sendall(b"d" + struct.pack("!I", len(data) + 4) + data)
+        self._socket.sendall(b"c" + struct.pack("!I", 4))
+        self._until_ready()
+
     def send(self, text: str) -> None:
         body = text.encode() + b"\0"
         self._socket.sendall(b"Q" + struct.pack("!I", len(body) + 4) + body)
