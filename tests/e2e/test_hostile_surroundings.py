@@ -142,7 +142,8 @@ def test_top_does_not_read_an_answer_without_end():
 def test_a_page_whose_name_was_made_to_lead_here_reads_nothing():
     with Tacho({"targets": []}) as tacho:
         for host, status in [("localhost", 200), ("127.0.0.1:1", 200), ("[::1]", 200), (socket.gethostname(), 200),
-                             ("evil.example", 421), ("127.0.0.1.evil.example:9435", 421)]:  # fmt: skip
+                             ("evil.example", 421), ("127.0.0.1.evil.example:9435", 421), ("localhost.evil.example", 421),
+                             (socket.gethostname().partition(".")[0] + ".evil.example", 421)]:  # fmt: skip
             for path in ("/metrics", "/targets", "/api/v1/targets", "/"):
                 assert tacho.http(path, headers={"Host": host})[0] == status, (host, path)
 
