@@ -82,7 +82,7 @@ class Gate {
   Gate(std::vector<Listener> listeners, Site& site, LiveConfig& config, Liveness& liveness, const GateLimits& limits,
        GateCounters* counters);
 
-  // gate.cpp: which connections are admitted, and which are shed
+  // gate.cpp: which connections are admitted, and for how long
   Result<void> prepare();
   void run();
   [[nodiscard]] bool has_closed(const Exchange& exchange, Clock::time_point now) const;
@@ -90,12 +90,14 @@ class Gate {
   void accept_all(int listener);
   void admit(UniqueFd connection);
   void refresh_config();
-  bool displace(const Eligible& eligible);
-  [[nodiscard]] Exchange* find_victim(const Eligible& eligible);
   void look_at_clocks(Clock::time_point now);
   void drop(Id id);
   void drop_if(const Eligible& eligible, std::atomic<std::uint64_t>* counter);
   [[nodiscard]] Exchange* find(Id id);
+
+  // crowd.cpp
+  bool displace(const Eligible& eligible);
+  [[nodiscard]] Exchange* find_victim(const Eligible& eligible);
 
   // exchange.cpp: one exchange; each returns false when it is over
   bool step(Exchange& exchange, unsigned events);
@@ -119,6 +121,7 @@ class Gate {
   void start_password(Exchange& exchange);
   void start_page(Clock::time_point now);
   void hand_out(const std::vector<Id>& ids, const Page& page, bool made);
+  bool take_page_back();
   bool has_room_for_page(Clock::time_point waiting_since, Clock::time_point now);
   [[nodiscard]] std::size_t held_bytes();
   void finish(Id id, Rendered rendered, bool good);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "web/encoding.h"
@@ -185,7 +187,35 @@ std::size_t Gate::held_bytes() {
   return sum;
 }
 
-/// Pages that slow readers hold would fill the memory: the readers that take least go first.
+/// Takes from the source that holds most pages the one of them that was made first; from who was never served before,
+/// if several hold as many. False: nobody holds any.
+bool Gate::take_page_back() {
+  std::map<std::string, std::vector<std::size_t>> pages_of;  // by source, in the order in which they were made
+  for (std::size_t page = 0; page < held_.size(); ++page) {
+    const auto body = held_[page].body.lock();
+    for (const auto& [id, exchange] : exchanges_) {
+      if (body && exchange.answer.body == body) {
+        auto& pages = pages_of[exchange.source.key];
+        if (pages.empty() || pages.back() != page) {
+          pages.push_back(page);
+        }
+      }
+    }
+  }
+  if (pages_of.empty()) {
+    return false;
+  }
+  const auto& [source, pages] = *std::ranges::max_element(pages_of, {}, [this](const auto& entry) {
+    const auto& [key, list] = entry;
+    return std::tuple(list.size(), !regulars_.knows(key), -static_cast<std::ptrdiff_t>(list.front()));
+  });
+  drop_if([&key = source, body = held_[pages.front()].body.lock()](
+              const Exchange& each) { return each.answer.body == body && each.source.key == key; },
+          &counters_.cut_off);
+  return true;
+}
+
+/// Pages that slow readers hold would fill the memory: readers that take nothing go first.
 bool Gate::has_room_for_page(Clock::time_point waiting_since, Clock::time_point now) {
   if (held_bytes() < limits_.held_bytes) {
     return true;
@@ -195,10 +225,7 @@ bool Gate::has_room_for_page(Clock::time_point waiting_since, Clock::time_point 
         return each.phase == Exchange::Phase::sending && each.answer.body && each.since + limits_.patience <= now;
       },
       &counters_.cut_off);
-  while (held_bytes() >= limits_.held_bytes && waiting_since + kPageWaits <= now) {
-    const auto oldest = held_.front().body.lock();
-    drop_if([&](const Exchange& each) { return each.answer.body == oldest; }, &counters_.cut_off);
-    held_.erase(held_.begin());
+  while (held_bytes() >= limits_.held_bytes && waiting_since + kPageWaits <= now && take_page_back()) {
   }
   return held_bytes() < limits_.held_bytes;
 }
