@@ -26,6 +26,7 @@ constexpr int kAcceptBurst = 64;          // then the connections at hand get th
 constexpr int kUnsent = 64 << 10;         // kept by the kernel beyond what a client's side lets come
 constexpr int kLocalBuffer = 64 << 10;    // the same of a unix socket
 constexpr int kReceiveBuffer = 32 << 10;  // the same of what we do not read yet
+constexpr int kFree = 16;                 // descriptors: answers of the collector come with one each
 constexpr auto kLookEvery = 50ms;         // at the clocks of all connections
 constexpr auto kLinger = 1s;              // for what a client still sends after its answer
 constexpr std::uint64_t kListenerBit = std::uint64_t{1} << 63U;  // what epoll tells is a descriptor, not an id
@@ -37,8 +38,9 @@ bool watch(int epoll, int fd, unsigned events, std::uint64_t data) {
 }
 
 /// Of any descriptor: there may be no file to open.
-UniqueFd duplicate(const UniqueFd& descriptor) {
-  return UniqueFd(::fcntl(descriptor.get(), F_DUPFD_CLOEXEC, 0));
+/// @param from the least number that it may get
+UniqueFd duplicate(const UniqueFd& descriptor, int from = 0) {
+  return UniqueFd(::fcntl(descriptor.get(), F_DUPFD_CLOEXEC, from));
 }
 
 }  // namespace
@@ -189,7 +191,9 @@ void Gate::refresh_config() {
 
 void Gate::admit(UniqueFd connection) {
   refresh_config();
-  if (exchanges_.size() >= limits_.connections) {
+  // The kernel gives the lowest number that is free, so from this one on all may be.
+  const bool some_are_free = static_cast<bool>(duplicate(wake_, connection.get() + kFree));
+  if (exchanges_.size() >= limits_.connections || !some_are_free) {
     displace([](const Exchange&) { return true; });
   }
   const int on = 1;
