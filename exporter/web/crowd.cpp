@@ -1,9 +1,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "web/gate.h"
 #include "web/pending.h"
@@ -13,8 +18,9 @@
 namespace tacho::web {
 namespace {
 
-constexpr std::size_t kKept = 16;   // connections that a source keeps that was served before
-constexpr int kSecondChances = 16;  // for those that turn out to have sent what was waited for
+constexpr std::size_t kKept = 16;          // connections that a source keeps that was served before
+constexpr std::size_t kLittle = 16 << 10;  // bytes of an answer that every connection may have
+constexpr int kSecondChances = 16;         // for those that turn out to have sent what was waited for
 
 }  // namespace
 
@@ -78,6 +84,76 @@ bool Gate::displace(const Eligible& eligible) {
     }
     drop(victim->id);
     return true;
+  }
+}
+
+void Gate::hold(AllHeld& held, const std::shared_ptr<const Pieces>& body) {
+  if (const std::size_t size = size_of(*body); size > kLittle) {
+    held.push_back({.body = body, .size = size});
+  }
+}
+
+/// Of those that somebody still has; the others are forgotten.
+std::size_t Gate::bytes_of(AllHeld& held) {
+  std::erase_if(held, [](const Held& each) { return each.body.expired(); });
+  std::size_t sum = 0;
+  for (const Held& each : held) {
+    sum += each.size;
+  }
+  return sum;
+}
+
+/// Closes the connections whose clients have taken nothing of them for a while.
+void Gate::drop_stale(const AllHeld& held, Clock::time_point now) {
+  std::vector<std::shared_ptr<const Pieces>> bodies;
+  for (const Held& each : held) {
+    bodies.push_back(each.body.lock());
+  }
+  std::ranges::sort(bodies);
+  drop_if(
+      [&](const Exchange& each) {
+        return each.phase == Exchange::Phase::sending && each.since + limits_.patience <= now && each.answer.body &&
+               std::ranges::binary_search(bodies, each.answer.body);
+      },
+      &counters_.cut_off);
+}
+
+/// Takes one back from the source that has most of them, the one that was made first; of several sources from one that
+/// was never served before. False: nobody has any.
+bool Gate::take_back(const AllHeld& held) {
+  std::unordered_map<const Pieces*, std::size_t> numbers;  // in the order in which they were made
+  for (std::size_t number = 0; number < held.size(); ++number) {
+    numbers.emplace(held[number].body.lock().get(), number);
+  }
+  std::map<std::string, std::set<std::size_t>> numbers_of;
+  for (const auto& [id, exchange] : exchanges_) {
+    if (const auto found = numbers.find(exchange.answer.body.get()); exchange.answer.body && found != numbers.end()) {
+      numbers_of[exchange.source.key].insert(found->second);
+    }
+  }
+  if (numbers_of.empty()) {
+    return false;
+  }
+  const auto& [source, own] = *std::ranges::max_element(numbers_of, {}, [this](const auto& entry) {
+    const auto& [key, list] = entry;
+    const std::size_t kept = regulars_.knows(key) ? kKept : 0;
+    return std::tuple(list.size() - std::min(list.size(), kept), kept == 0,
+                      -static_cast<std::ptrdiff_t>(*list.begin()));
+  });
+  drop_if([&key = source, body = held[*own.begin()].body.lock()](
+              const Exchange& each) { return each.answer.body == body && each.source.key == key; },
+          &counters_.cut_off);
+  return true;
+}
+
+/// What slow readers have of answers would fill the memory. Each is made already, so nobody can be made to wait; one
+/// that is too large alone stays.
+void Gate::make_room_for_answers(Clock::time_point now) {
+  if (bytes_of(answers_) <= limits_.held_answers) {
+    return;
+  }
+  drop_stale(answers_, now);
+  while (bytes_of(answers_) > limits_.held_answers && answers_.size() > 1 && take_back(answers_)) {
   }
 }
 

@@ -138,6 +138,7 @@ void Gate::run() {
       next_look_ = now + kLookEvery;
       look_at_clocks(now);
     }
+    make_room_for_answers(now);
     start_work(now);
     if (stop_ && !prepare_to_stop(now)) {
       return;

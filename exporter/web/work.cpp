@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <map>
-#include <tuple>
 #include <utility>
 
 #include "web/encoding.h"
@@ -114,7 +112,12 @@ void Gate::start_handler(Exchange& exchange) {
   handlers_->start([this, id = exchange.id, route = exchange.route, request = exchange.request,
                     options = exchange.options]() -> Workers::Finish {
     auto [rendered, good] = guarded([&] { return Site::call(*route, request); }, options);
-    return [this, id, page = std::move(rendered), good] { finish(id, page, good); };
+    return [this, id, answer = std::move(rendered), good] {
+      if (answer.body) {
+        hold(answers_, answer.body);
+      }
+      finish(id, answer, good);
+    };
   });
 }
 
@@ -168,7 +171,7 @@ void Gate::start_page(Clock::time_point now) {
 void Gate::hand_out(const std::vector<Id>& ids, const Page& page, bool made) {
   for (const auto& body : {page.plain, page.zipped}) {
     if (body) {
-      held_.push_back({.body = body, .size = size_of(*body)});
+      hold(pages_, body);
     }
   }
   for (const Id id : ids) {
@@ -178,56 +181,14 @@ void Gate::hand_out(const std::vector<Id>& ids, const Page& page, bool made) {
   }
 }
 
-std::size_t Gate::held_bytes() {
-  std::erase_if(held_, [](const Held& each) { return each.body.expired(); });
-  std::size_t sum = 0;
-  for (const Held& each : held_) {
-    sum += each.size;
-  }
-  return sum;
-}
-
-/// Takes from the source that holds most pages the one of them that was made first; from who was never served before,
-/// if several hold as many. False: nobody holds any.
-bool Gate::take_page_back() {
-  std::map<std::string, std::vector<std::size_t>> pages_of;  // by source, in the order in which they were made
-  for (std::size_t page = 0; page < held_.size(); ++page) {
-    const auto body = held_[page].body.lock();
-    for (const auto& [id, exchange] : exchanges_) {
-      if (body && exchange.answer.body == body) {
-        auto& pages = pages_of[exchange.source.key];
-        if (pages.empty() || pages.back() != page) {
-          pages.push_back(page);
-        }
-      }
-    }
-  }
-  if (pages_of.empty()) {
-    return false;
-  }
-  const auto& [source, pages] = *std::ranges::max_element(pages_of, {}, [this](const auto& entry) {
-    const auto& [key, list] = entry;
-    return std::tuple(list.size(), !regulars_.knows(key), -static_cast<std::ptrdiff_t>(list.front()));
-  });
-  drop_if([&key = source, body = held_[pages.front()].body.lock()](
-              const Exchange& each) { return each.answer.body == body && each.source.key == key; },
-          &counters_.cut_off);
-  return true;
-}
-
-/// Pages that slow readers hold would fill the memory: readers that take nothing go first.
 bool Gate::has_room_for_page(Clock::time_point waiting_since, Clock::time_point now) {
-  if (held_bytes() < limits_.held_bytes) {
+  if (bytes_of(pages_) < limits_.held_bytes) {
     return true;
   }
-  drop_if(
-      [&](const Exchange& each) {
-        return each.phase == Exchange::Phase::sending && each.answer.body && each.since + limits_.patience <= now;
-      },
-      &counters_.cut_off);
-  while (held_bytes() >= limits_.held_bytes && waiting_since + kPageWaits <= now && take_page_back()) {
+  drop_stale(pages_, now);
+  while (bytes_of(pages_) >= limits_.held_bytes && waiting_since + kPageWaits <= now && take_back(pages_)) {
   }
-  return held_bytes() < limits_.held_bytes;
+  return bytes_of(pages_) < limits_.held_bytes;
 }
 
 void Gate::finish(Id id, Rendered rendered, bool good) {

@@ -79,6 +79,21 @@ def test_slow_readers_of_large_pages(large, most):
     assert grown < 96 * MEBIBYTE, "40 MiB of pages are kept for who reads slowly, and one is being made"
 
 
+def test_slow_readers_of_answers_that_are_made_for_each(large, most):
+    """As many as there may be connections: each would keep one of hundreds of KiB."""
+    before = large.resident_bytes()
+    with contextlib.ExitStack() as stack:
+        for _ in range(500):
+            client = stack.enter_context(socket.socket())
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.connect(("127.0.0.1", large.port))
+            client.sendall(attack.WHOLE_ELSEWHERE)
+        check_scrapes(large, most)
+        grown = large.resident_bytes() - before
+    print(f"{grown / MEBIBYTE:.0f} MiB more")
+    assert grown < 48 * MEBIBYTE, "16 MiB are kept for who reads slowly, and one page is being made"
+
+
 @pytest.mark.parametrize("path", ["/metrics", "/", "/targets"])
 def test_floods_of_whole_requests(large, most, path):
     with attack.Crowd(16 if SKIPPED else 64, lambda: attack.scrape(large.port, path=path)) as flood:
