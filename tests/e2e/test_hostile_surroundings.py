@@ -8,6 +8,7 @@ import resource
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 
@@ -230,6 +231,34 @@ def test_what_cannot_be_read_does_not_count_as_gone(cgroups, agree, tmp_path, ho
             late = stack.enter_context(Cgroup("k-late", parent))
             tacho.reload(by_signal=True)
             wait_until(lambda: tacho.scrape().target_of(late.path), 10, "the next look finds what is new")
+
+
+IN_ANOTHER_TIME = """
+import ctypes, os, sys
+if ctypes.CDLL(None).unshare(0x80) != 0:  # CLONE_NEWTIME
+    sys.exit("this kernel has no time namespaces")
+with open("/proc/self/timens_offsets", "w") as offsets:
+    offsets.write("monotonic 100000 0")
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_a_clock_that_its_namespace_has_set_changes_no_number(cgroups, agree):
+    """Programs have the kernel's clock, and processes that of their namespace: by a day more."""
+    if not os.path.exists("/proc/self/ns/time"):
+        pytest.skip("this kernel has no time namespaces")
+    group = cgroups("time")
+    with ExactServer(group.prefix) as server:
+        prefix = [sys.executable, "-c", IN_ANOTHER_TIME]
+        with Tacho({"targets": [target("time", group.path)]}, prefix=prefix) as tacho:
+            if os.readlink(f"/proc/{tacho.pid}/ns/time") == os.readlink("/proc/self/ns/time"):
+                pytest.skip("this kernel changes it at a fork only (before Linux 6.3)")
+            with tacho.watch("time") as change:
+                counted = exact(server.address, 211, connections=2)
+            agree("with another clock", counted, change)
+            samples = tacho.scrape()
+            for family in ("tacho_thread_state_seconds_total", "tacho_idle_seconds_total", "tacho_request_duration_seconds_sum"):
+                assert 0 <= samples.sum(family, target="time") < 1000, family
 
 
 def test_readers_see_whole_plans_while_plans_change(cgroups):
