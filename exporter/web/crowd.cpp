@@ -22,6 +22,12 @@ constexpr std::size_t kKept = 16;          // connections that a source keeps th
 constexpr std::size_t kLittle = 16 << 10;  // bytes of an answer that every connection may have
 constexpr int kSecondChances = 16;         // for those that turn out to have sent what was waited for
 
+/// Whether we have waited for the client for longer than one takes that is about to speak, or to read on.
+bool keeps_us_waiting(const Exchange& exchange, Exchange::Clock::time_point now, std::chrono::milliseconds patience) {
+  return exchange.waits_for_request() ? !exchange.in_line && exchange.quiet_since + patience <= now
+                                      : exchange.phase == Exchange::Phase::sending && exchange.since + patience <= now;
+}
+
 }  // namespace
 
 /// Of the source that has most the oldest that keeps us waiting, rather one whose answer is written; before all, one
@@ -34,6 +40,7 @@ Exchange* Gate::find_victim(const Eligible& eligible) {
   for (auto& [key, weight] : weights) {
     weight -= std::min(weight, regulars_.knows(key) ? kKept : std::size_t{0});
   }
+  const auto now = Clock::now();
   Exchange* victim = nullptr;
   std::tuple<std::size_t, bool, bool, Clock::duration> most;
   for (auto& [id, exchange] : exchanges_) {
@@ -44,7 +51,7 @@ Exchange* Gate::find_victim(const Eligible& eligible) {
     if (closing && exchange.stream.undelivered() == 0) {
       return &exchange;
     }
-    const std::tuple rank(weights[exchange.source.key], !exchange.in_line, closing,
+    const std::tuple rank(weights[exchange.source.key], keeps_us_waiting(exchange, now, limits_.patience), closing,
                           -exchange.accepted.time_since_epoch());
     if (victim == nullptr || rank > most) {
       victim = &exchange;

@@ -64,7 +64,8 @@ void Gate::shake_hands() {
       continue;
     }
     exchange->in_line = false;
-    exchange->since += Clock::now() - exchange->in_line_since;  // its time does not run while it waits for us
+    exchange->quiet_since = Clock::now();
+    exchange->since += exchange->quiet_since - exchange->in_line_since;  // its time does not run while it waits for us
     if (exchange->phase == Exchange::Phase::greeting && !shake_hands(*exchange)) {
       drop(id);
     }

@@ -48,6 +48,7 @@ struct Exchange {
   bool paused = false;                 ///< news of it wait for the clock
   bool in_line = false;                ///< for its handshake: it waits for us
   Clock::time_point in_line_since;
+  Clock::time_point quiet_since = accepted;  ///< when all that it had sent was read
 
   HeadCollector head;
   Request request;

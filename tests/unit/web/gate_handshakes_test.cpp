@@ -25,7 +25,7 @@ bool is_open(const Client& client) {
 
 /// A gate without time for any handshake: whoever has said something waits for it.
 TEST_CASE_METHOD(Certified, "Of handshakes those that kept us waiting are shed, not those that wait for us") {
-  Desk desk({.source_handshakes = 6, .handshaking = 0ms}, configure());
+  Desk desk({.source_handshakes = 6, .handshaking = 0ms, .patience = 0ms}, configure());
   std::list<Client> spoken;
   std::list<Client> silent;
   for (int i = 0; i < 3; ++i) {
@@ -48,6 +48,18 @@ TEST_CASE_METHOD(Certified, "Of handshakes those that kept us waiting are shed, 
     spoken.emplace_back(desk.address()).send(kHello);
   }
   CHECK(eventually([&] { return desk.counters().accepted == 15 && desk.counters().open == 6; }));
+}
+
+TEST_CASE_METHOD(Certified, "Who has just come is not shed before those that wait for us") {
+  Desk desk({.source_handshakes = 6, .handshaking = 0ms, .patience = 60'000ms}, configure());
+  std::list<Client> spoken;
+  for (int i = 0; i < 6; ++i) {
+    spoken.emplace_back(desk.address()).send(kHello);
+  }
+  const Client just_come(desk.address());
+  CHECK(spoken.front().read_all().empty());
+  CHECK(desk.counters().displaced == 1);
+  CHECK(is_open(just_come));
 }
 
 TEST_CASE_METHOD(Certified, "A handshake that waits for us is not late") {
