@@ -22,16 +22,18 @@ constexpr std::size_t kKept = 16;          // connections that a source keeps th
 constexpr std::size_t kLittle = 16 << 10;  // bytes of an answer that every connection may have
 constexpr int kSecondChances = 16;         // for those that turn out to have sent what was waited for
 
-/// Whether we have waited for the client for longer than one takes that is about to speak, or to read on.
-bool keeps_us_waiting(const Exchange& exchange, Exchange::Clock::time_point now, std::chrono::milliseconds patience) {
-  return exchange.waits_for_request() ? !exchange.in_line && exchange.quiet_since + patience <= now
-                                      : exchange.phase == Exchange::Phase::sending && exchange.since + patience <= now;
+/// For how long we have waited for the client.
+Exchange::Clock::duration waited_for(const Exchange& exchange, Exchange::Clock::time_point now) {
+  if (exchange.waits_for_request()) {
+    return exchange.in_line ? Exchange::Clock::duration::zero() : now - exchange.quiet_since;
+  }
+  return exchange.phase == Exchange::Phase::sending ? now - exchange.since : Exchange::Clock::duration::zero();
 }
 
 }  // namespace
 
-/// Of the source that has most the oldest that keeps us waiting, rather one whose answer is written; before all, one
-/// that has its answer.
+/// Of the source that has most the one that has kept us waiting longest, rather one whose answer is written; before
+/// all, one that has its answer.
 Exchange* Gate::find_victim(const Eligible& eligible) {
   std::unordered_map<std::string, std::size_t> weights;
   for (const auto& [id, exchange] : exchanges_) {
@@ -42,7 +44,7 @@ Exchange* Gate::find_victim(const Eligible& eligible) {
   }
   const auto now = Clock::now();
   Exchange* victim = nullptr;
-  std::tuple<std::size_t, bool, bool, Clock::duration> most;
+  std::tuple<std::size_t, bool, Clock::duration, Clock::duration> most;
   for (auto& [id, exchange] : exchanges_) {
     if (!eligible(exchange)) {
       continue;
@@ -51,7 +53,7 @@ Exchange* Gate::find_victim(const Eligible& eligible) {
     if (closing && exchange.stream.undelivered() == 0) {
       return &exchange;
     }
-    const std::tuple rank(weights[exchange.source.key], keeps_us_waiting(exchange, now, limits_.patience), closing,
+    const std::tuple rank(weights[exchange.source.key], closing, waited_for(exchange, now),
                           -exchange.accepted.time_since_epoch());
     if (victim == nullptr || rank > most) {
       victim = &exchange;
