@@ -1,12 +1,10 @@
 """File systems that have fallen silent, and files that are none, in the places where names of containers are looked for."""
 
-import os
 import pathlib
 import sys
 
 import pytest
 
-from support import paths
 from support.cgroup import Cgroup
 from support.servers import ExactServer
 from support.tacho import Tacho
