@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
-#include <fstream>
 #include <functional>
 #include <limits>
 #include <numeric>
-#include <sstream>
 #include <vector>
 
+#include "base/regular_file.h"
 #include "kernel/cpus.h"
 
 namespace tacho::probes {
@@ -41,13 +40,9 @@ std::optional<double> cores(std::optional<std::int64_t> quota, std::optional<std
 
 /// Nothing if there is no such file.
 std::optional<std::string> contents(const std::string& file) {
-  std::ifstream in(file);
-  if (!in) {
-    return {};
-  }
-  std::ostringstream out;
-  out << in.rdbuf();
-  return std::move(out).str();
+  constexpr std::size_t kLargest = 64 << 10;  // a list of CPUs is the longest
+  auto text = read_regular_file(file, kLargest);
+  return text ? std::optional(*std::move(text)) : std::nullopt;
 }
 
 void lower(std::optional<double>& limit, std::optional<double> other) {

@@ -64,6 +64,7 @@ Result<void> WebKeeper::fork_starters(Options options) {
   WebSide side{.telemetry_path = std::move(options.telemetry_path),
                .lifecycle = options.lifecycle,
                .web_config_file = std::move(options.web_config_file),
+               .own_names = web::OwnNames::of_this_machine(),
                .shared = shared_,
                .more_routes = std::move(options.more_routes)};
   std::vector<int> others{stop_.get()};

@@ -100,6 +100,7 @@ class WebProcess {
       options.web_config_file = side_.web_config_file;
     }
     options.files = &files_;
+    options.own_names = side_.own_names;
     options.counters = &side_.shared->counters;
     collector_ = std::make_unique<boundary::FarCollector>(std::move(lanes_));
     std::vector<web::Route> routes = endpoints({.collector = collector_.get(),

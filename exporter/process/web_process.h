@@ -6,6 +6,7 @@
 
 #include "base/unique_fd.h"
 #include "process/shared_state.h"
+#include "web/host.h"
 #include "web/message.h"
 
 namespace tacho::process {
@@ -15,6 +16,7 @@ struct WebSide {
   std::string telemetry_path;
   bool lifecycle = false;
   std::string web_config_file;  ///< empty: none
+  web::OwnNames own_names;      ///< of this machine
   SharedState* shared = nullptr;
   /// More routes, for tests of what a web process can do.
   std::function<std::vector<web::Route>()> more_routes;

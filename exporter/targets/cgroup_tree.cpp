@@ -11,8 +11,13 @@
 #include <string_view>
 #include <vector>
 
+#include "base/regular_file.h"
+
 namespace tacho::targets {
 namespace {
+
+constexpr std::size_t kMostOfCgroupFile = 4096;  // of what is read of a cgroup: some numbers
+constexpr std::string_view kPopulated = "populated ";
 
 /// Spaces and the like are octal in mountinfo (\040).
 std::string unescape(const std::string& text) {
@@ -157,19 +162,17 @@ Result<std::map<std::string, std::uint64_t>> walk_cgroups(const std::string& mou
 
 bool is_inhabited(const std::string& mount, const std::string& path) {
   const std::string directory = mount + path;
-  std::string line;
   // Of v2, and not of its root.
-  for (std::ifstream events(directory + "/cgroup.events"); std::getline(events, line);) {
-    if (line.starts_with("populated ")) {
-      return line != "populated 0";
+  if (const auto events = read_regular_file(directory + "/cgroup.events", kMostOfCgroupFile, Links::refuse)) {
+    if (const auto at = events->find(kPopulated); at == 0 || (at != std::string::npos && (*events)[at - 1] == '\n')) {
+      return !std::string_view(*events).substr(at + kPopulated.size()).starts_with('0');
     }
   }
-  errno = 0;
-  std::ifstream processes(directory + "/cgroup.procs");
+  const auto processes = read_regular_file(directory + "/cgroup.procs", 1, Links::refuse);
   if (!processes) {
-    return errno != ENOENT && errno != ENODEV;
+    return processes.error().code != ENOENT && processes.error().code != ENODEV;
   }
-  if (std::getline(processes, line)) {
+  if (!processes->empty()) {
     return true;
   }
   std::error_code error;

@@ -45,7 +45,14 @@ void ContainerNames::read_kubelet(const std::vector<const CgroupIdentity*>& owne
 }
 
 void ContainerNames::read_engines(const std::vector<const CgroupIdentity*>& owners) {
-  engines_.look();
+  std::set<std::string> users;
+  for (const CgroupIdentity* container : owners) {
+    if (container->place == CgroupIdentity::Place::users && !users.contains(container->user) &&
+        is_inhabited_(container->path)) {
+      users.insert(container->user);
+    }
+  }
+  engines_.look(users);
   for (const CgroupIdentity* container : owners) {
     // An engine inside a container has its files there; a pod's container has its name from the kubelet.
     if (container->place == CgroupIdentity::Place::inside_container || !container->pod_uid.empty()) {

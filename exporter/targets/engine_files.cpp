@@ -2,13 +2,12 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/unique_fd.h"
+#include "base/regular_file.h"
 #include "targets/directory.h"
 
 namespace tacho::targets {
@@ -29,17 +28,20 @@ Json parse_json(const char* begin, const char* end) {
   return Json::parse(begin, end, keeps, false);
 }
 
-/// Discarded if the file is not there or is no JSON. Another one may have come in its place since it was looked at:
-/// opening it must not wait for somebody.
+/// Discarded if the file is not there or is no JSON. Another one may have come in its place since it was looked at.
 Json read_json(const std::string& path, std::int64_t largest) {
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  struct stat status{};
-  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > largest) {
+  const auto text = read_regular_file(path, static_cast<std::size_t>(largest), Links::refuse);
+  if (!text || text->size() > static_cast<std::size_t>(largest)) {
     return Json(Json::value_t::discarded);
   }
-  std::string text(static_cast<std::size_t>(status.st_size), '\0');
-  const ssize_t size = ::read(file.get(), text.data(), text.size());
-  return parse_json(text.data(), text.data() + std::max<ssize_t>(size, 0));
+  return parse_json(text->data(), text->data() + text->size());
+}
+
+/// What the kernel knows of a path without asking a server or mounting anything.
+std::optional<struct statx> known_status(const std::string& path, int more = 0) {
+  struct statx status{};
+  const int flags = AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT | more;
+  return ::statx(AT_FDCWD, path.c_str(), flags, STATX_BASIC_STATS, &status) == 0 ? std::optional(status) : std::nullopt;
 }
 
 const Json* part(const Json& object, const char* name) {
@@ -74,11 +76,12 @@ bool is_remapped(const std::string& name) {
 }  // namespace
 
 std::optional<EngineFiles::Version> EngineFiles::version_of(const std::string& path, std::int64_t largest) {
-  struct stat status{};
-  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > largest) {
+  const auto status = known_status(path, AT_SYMLINK_NOFOLLOW);
+  if (!status || !S_ISREG(status->stx_mode) || status->stx_size > static_cast<std::uint64_t>(largest)) {
     return std::nullopt;
   }
-  return Version{status.st_ino, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+  return Version{status->stx_ino, static_cast<std::int64_t>(status->stx_size), status->stx_mtime.tv_sec,
+                 status->stx_mtime.tv_nsec};
 }
 
 EngineFiles::Names EngineFiles::read_docker(const std::string& path, std::int64_t largest, const std::string& id) {
@@ -125,7 +128,44 @@ void EngineFiles::add_podman(const std::string& storage, Places& places) {
   }
 }
 
-void EngineFiles::look() {
+void EngineFiles::add_home(const std::string& home, const std::string& user) {
+  Places& places = places_[user];
+  places.largest = kLargestOfUsers;
+  const std::string share = home + "/.local/share";
+  places.docker.push_back(share + "/docker/containers");
+  add_podman(share + "/containers/storage", places);
+}
+
+/// Links lead to other file systems: they are followed only for who has no home without.
+void EngineFiles::look_at_homes(const std::set<std::string>& users) {
+  if (users.empty()) {
+    return;
+  }
+  std::vector<fs::path> links;
+  const auto add_if_wanted = [&](const fs::path& home, const struct statx& status) {
+    if (const std::string owner = std::to_string(status.stx_uid); users.contains(owner)) {
+      add_home(home, owner);
+    }
+  };
+  for (const fs::path& home : entries(sources_.home)) {
+    const auto status = known_status(home, AT_SYMLINK_NOFOLLOW);
+    if (status && S_ISLNK(status->stx_mode)) {
+      links.push_back(home);
+    } else if (status) {
+      add_if_wanted(home, *status);
+    }
+  }
+  for (const fs::path& home : links) {
+    if (std::ranges::all_of(users, [this](const std::string& user) { return places_.contains(user); })) {
+      break;
+    }
+    if (const auto status = known_status(home)) {
+      add_if_wanted(home, *status);
+    }
+  }
+}
+
+void EngineFiles::look(const std::set<std::string>& users) {
   places_.clear();
   for (auto& [path, file] : files_) {
     file.asked = false;
@@ -140,17 +180,7 @@ void EngineFiles::look() {
     }
   }
   add_podman(sources_.lib + "/containers/storage", machine);
-  for (const fs::path& home : entries(sources_.home)) {
-    struct stat status{};
-    if (::stat(home.c_str(), &status) != 0) {
-      continue;
-    }
-    Places& users = places_[std::to_string(status.st_uid)];
-    users.largest = kLargestOfUsers;
-    const std::string share = (home / ".local" / "share").string();
-    users.docker.push_back(share + "/docker/containers");
-    add_podman(share + "/containers/storage", users);
-  }
+  look_at_homes(users);
 }
 
 template <class Read>

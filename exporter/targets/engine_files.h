@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -19,7 +20,9 @@ class EngineFiles {
   explicit EngineFiles(NameSources sources) : sources_(std::move(sources)) {}
 
   /// Finds the files that exist. To be called before a number of calls of find().
-  void look();
+  /// @param users who run containers of their own, by number: nobody else's home is touched, since it may be on a file
+  /// system that has fallen silent
+  void look(const std::set<std::string>& users);
   /// The engine's name of a container; nothing if no engine knows it. A user's containers are searched for only in that
   /// user's directories, and no others are searched for there.
   std::optional<ContainerName> find(const CgroupIdentity& container);
@@ -47,6 +50,8 @@ class EngineFiles {
   static std::optional<Version> version_of(const std::string& path, std::int64_t largest);
   static Names read_docker(const std::string& path, std::int64_t largest, const std::string& id);
   static Names read_podman(const std::string& path, std::int64_t largest);
+  void look_at_homes(const std::set<std::string>& users);
+  void add_home(const std::string& home, const std::string& user);
   static void add_podman(const std::string& storage, Places& places);
   /// The file's names, read if they are not known yet; nullptr if there is none.
   template <class Read>

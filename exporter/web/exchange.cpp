@@ -28,7 +28,9 @@ constexpr std::string_view kSpeakTls =
 bool Gate::step(Exchange& exchange, unsigned events) {
   switch (exchange.phase) {
     case Exchange::Phase::greeting:
-      return greet(exchange);
+      // That there is room to write is news only to who waits for it.
+      return (events & ~static_cast<unsigned>(EPOLLOUT)) == 0 && !exchange.stream.wants_to_write() ? true
+                                                                                                   : greet(exchange);
     case Exchange::Phase::reading:
       return read(exchange);
     case Exchange::Phase::working:
@@ -45,6 +47,7 @@ bool Gate::step(Exchange& exchange, unsigned events) {
 bool Gate::greet(Exchange& exchange) {
   if (!exchange.in_line) {
     exchange.in_line = true;
+    exchange.in_line_since = Clock::now();
     // Who answers our part has waited for it, and takes little of our time.
     const bool goes_first = exchange.stream.has_answered() || regulars_.knows(exchange.source.key);
     handshakes_.push(exchange.source.key, exchange.id, goes_first);
@@ -61,6 +64,8 @@ void Gate::shake_hands() {
       continue;
     }
     exchange->in_line = false;
+    exchange->quiet_since = Clock::now();
+    exchange->since += exchange->quiet_since - exchange->in_line_since;  // its time does not run while it waits for us
     if (exchange->phase == Exchange::Phase::greeting && !shake_hands(*exchange)) {
       drop(id);
     }

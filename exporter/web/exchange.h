@@ -46,7 +46,9 @@ struct Exchange {
   Clock::time_point since = accepted;  ///< once the answer goes out: when the client last took some
   unsigned looks = 0;                  ///< that brought less than what was needed
   bool paused = false;                 ///< news of it wait for the clock
-  bool in_line = false;                ///< for its handshake
+  bool in_line = false;                ///< for its handshake: it waits for us
+  Clock::time_point in_line_since;
+  Clock::time_point quiet_since = accepted;  ///< when all that it had sent was read
 
   HeadCollector head;
   Request request;

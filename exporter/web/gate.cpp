@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <pthread.h>
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
@@ -14,8 +13,9 @@
 #include <array>
 #include <cerrno>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
+
+#include "web/pending.h"
 
 namespace tacho::web {
 namespace {
@@ -26,10 +26,9 @@ constexpr int kAcceptBurst = 64;          // then the connections at hand get th
 constexpr int kUnsent = 64 << 10;         // kept by the kernel beyond what a client's side lets come
 constexpr int kLocalBuffer = 64 << 10;    // the same of a unix socket
 constexpr int kReceiveBuffer = 32 << 10;  // the same of what we do not read yet
+constexpr int kFree = 16;                 // descriptors: answers of the collector come with one each
 constexpr auto kLookEvery = 50ms;         // at the clocks of all connections
 constexpr auto kLinger = 1s;              // for what a client still sends after its answer
-constexpr std::size_t kKept = 16;         // connections that a source keeps that was served before
-constexpr int kSecondChances = 16;        // for those that turn out to have sent what was waited for
 constexpr std::uint64_t kListenerBit = std::uint64_t{1} << 63U;  // what epoll tells is a descriptor, not an id
 constexpr unsigned kAllEvents = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 
@@ -39,17 +38,9 @@ bool watch(int epoll, int fd, unsigned events, std::uint64_t data) {
 }
 
 /// Of any descriptor: there may be no file to open.
-UniqueFd duplicate(const UniqueFd& descriptor) {
-  return UniqueFd(::fcntl(descriptor.get(), F_DUPFD_CLOEXEC, 0));
-}
-
-/// Whether accept would find a connection, or recv something; leaves errno alone.
-bool has_pending(int socket) {
-  const int before = errno;
-  pollfd look{.fd = socket, .events = POLLIN, .revents = 0};
-  const bool found = ::poll(&look, 1, 0) > 0;
-  errno = before;
-  return found;
+/// @param from the least number that it may get
+UniqueFd duplicate(const UniqueFd& descriptor, int from = 0) {
+  return UniqueFd(::fcntl(descriptor.get(), F_DUPFD_CLOEXEC, from));
 }
 
 }  // namespace
@@ -147,6 +138,7 @@ void Gate::run() {
       next_look_ = now + kLookEvery;
       look_at_clocks(now);
     }
+    make_room_for_answers(now);
     start_work(now);
     if (stop_ && !prepare_to_stop(now)) {
       return;
@@ -200,7 +192,9 @@ void Gate::refresh_config() {
 
 void Gate::admit(UniqueFd connection) {
   refresh_config();
-  if (exchanges_.size() >= limits_.connections) {
+  // The kernel gives the lowest number that is free, so from this one on all may be.
+  const bool some_are_free = static_cast<bool>(duplicate(wake_, connection.get() + kFree));
+  if (exchanges_.size() >= limits_.connections || !some_are_free) {
     displace([](const Exchange&) { return true; });
   }
   const int on = 1;
@@ -234,61 +228,6 @@ void Gate::admit(UniqueFd connection) {
   }
 }
 
-/// Of the source that has most the oldest, rather one whose answer is written; before all, one that has its answer.
-Exchange* Gate::find_victim(const Eligible& eligible) {
-  std::unordered_map<std::string, std::size_t> weights;
-  for (const auto& [id, exchange] : exchanges_) {
-    ++weights[exchange.source.key];
-  }
-  for (auto& [key, weight] : weights) {
-    weight -= std::min(weight, regulars_.knows(key) ? kKept : std::size_t{0});
-  }
-  Exchange* victim = nullptr;
-  std::tuple<std::size_t, bool, Clock::duration> most;
-  for (auto& [id, exchange] : exchanges_) {
-    if (!eligible(exchange)) {
-      continue;
-    }
-    const bool closing = exchange.phase == Exchange::Phase::closing;
-    if (closing && exchange.stream.undelivered() == 0) {
-      return &exchange;
-    }
-    const std::tuple rank(weights[exchange.source.key], closing, -exchange.accepted.time_since_epoch());
-    if (victim == nullptr || rank > most) {
-      victim = &exchange;
-      most = rank;
-    }
-  }
-  return victim;
-}
-
-/// Closes one connection. False: none is eligible.
-bool Gate::displace(const Eligible& eligible) {
-  for (int attempt = 0; attempt < kSecondChances; ++attempt) {
-    Exchange* const victim = find_victim(eligible);
-    if (victim == nullptr) {
-      return false;
-    }
-    const auto phase = victim->phase;
-    if (phase == Exchange::Phase::reading && !victim->paused && has_pending(victim->stream.fd())) {
-      const Id id = victim->id;
-      if (!step(*victim, 0)) {  // it did not keep us waiting: what it sent has waited for us
-        drop(id);
-        return true;
-      }
-      if (victim->phase != phase) {
-        continue;
-      }
-    }
-    if (phase != Exchange::Phase::closing || victim->stream.undelivered() > 0) {
-      ++counters_.displaced;
-    }
-    drop(victim->id);
-    return true;
-  }
-  return false;
-}
-
 /// What was written is delivered, and the client had time to say what it has to; or it takes nothing.
 bool Gate::has_closed(const Exchange& exchange, Clock::time_point now) const {
   return exchange.phase == Exchange::Phase::closing && exchange.since + kLinger <= now &&
@@ -297,8 +236,11 @@ bool Gate::has_closed(const Exchange& exchange, Clock::time_point now) const {
 
 void Gate::look_at_clocks(Clock::time_point now) {
   using Phase = Exchange::Phase;
-  drop_if([&](const Exchange& each) { return each.waits_for_request() && each.since + limits_.head_timeout <= now; },
-          &counters_.timed_out);
+  drop_if(
+      [&](const Exchange& each) {
+        return each.waits_for_request() && !each.in_line && each.since + limits_.head_timeout <= now;
+      },
+      &counters_.timed_out);
   drop_if(
       [&](const Exchange& each) { return each.phase == Phase::sending && each.since + limits_.client_timeout <= now; },
       &counters_.cut_off);

@@ -33,6 +33,7 @@ struct GateLimits {
   std::chrono::milliseconds handshaking{4};  ///< before others have their turn
   std::size_t in_line = 64;                  ///< requests that wait for a thread, passwords that wait to be checked
   std::size_t held_bytes = std::size_t{40} << 20;                       ///< of pages that are still being sent
+  std::size_t held_answers = std::size_t{16} << 20;                     ///< bytes of other answers, each one client's
   std::chrono::milliseconds head_timeout = std::chrono::seconds(5);     ///< from accept until the request head is there
   std::chrono::milliseconds client_timeout = std::chrono::seconds(10);  ///< for which a client may take nothing
   std::chrono::milliseconds patience{250};                              ///< the same where its page is in the way
@@ -74,15 +75,17 @@ class Gate {
     std::vector<Id> ids;
     Clock::time_point since;
   };
+  /// What is being sent of one kind: pages, or other answers.
   struct Held {
     std::weak_ptr<const Pieces> body;
     std::size_t size;
   };
+  using AllHeld = std::vector<Held>;
 
   Gate(std::vector<Listener> listeners, Site& site, LiveConfig& config, Liveness& liveness, const GateLimits& limits,
        GateCounters* counters);
 
-  // gate.cpp: which connections are admitted, and which are shed
+  // gate.cpp: which connections are admitted, and for how long
   Result<void> prepare();
   void run();
   [[nodiscard]] bool has_closed(const Exchange& exchange, Clock::time_point now) const;
@@ -90,12 +93,19 @@ class Gate {
   void accept_all(int listener);
   void admit(UniqueFd connection);
   void refresh_config();
-  bool displace(const Eligible& eligible);
-  [[nodiscard]] Exchange* find_victim(const Eligible& eligible);
   void look_at_clocks(Clock::time_point now);
   void drop(Id id);
   void drop_if(const Eligible& eligible, std::atomic<std::uint64_t>* counter);
   [[nodiscard]] Exchange* find(Id id);
+
+  // crowd.cpp: who makes room
+  bool displace(const Eligible& eligible);
+  [[nodiscard]] Exchange* find_victim(const Eligible& eligible);
+  static void hold(AllHeld& held, const std::shared_ptr<const Pieces>& body);
+  [[nodiscard]] static std::size_t bytes_of(AllHeld& held);
+  void drop_stale(const AllHeld& held, Clock::time_point now);
+  bool take_back(const AllHeld& held);
+  void make_room_for_answers(Clock::time_point now);
 
   // exchange.cpp: one exchange; each returns false when it is over
   bool step(Exchange& exchange, unsigned events);
@@ -120,7 +130,6 @@ class Gate {
   void start_page(Clock::time_point now);
   void hand_out(const std::vector<Id>& ids, const Page& page, bool made);
   bool has_room_for_page(Clock::time_point waiting_since, Clock::time_point now);
-  [[nodiscard]] std::size_t held_bytes();
   void finish(Id id, Rendered rendered, bool good);
 
   std::vector<Listener> listeners_;
@@ -140,7 +149,8 @@ class Gate {
   FairQueue<Id> requests_;    // in line for another one
   FairQueue<Id> passwords_;
   std::deque<Batch> batches_;
-  std::vector<Held> held_;
+  AllHeld pages_;
+  AllHeld answers_;
   std::unique_ptr<Workers> handlers_;
   std::unique_ptr<Workers> page_maker_;
   std::unique_ptr<Workers> password_checker_;

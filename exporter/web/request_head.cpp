@@ -60,14 +60,26 @@ int refuse_body(const Request& request) {
   return length && length->find_first_not_of('0') != std::string::npos ? kContentTooLarge : 0;
 }
 
-/// "http://host/path" (RFC 9112 §3.2.2) as "/path"; false: no form that a server takes.
-bool cut_target(std::string& target) {
+/// The first header of that name; one is added if there is none.
+std::string& value_of(Request& request, const char* name) {
+  for (auto& [key, value] : request.headers) {
+    if (same_name(key, name)) {
+      return value;
+    }
+  }
+  return request.headers.emplace_back(name, "").second;
+}
+
+/// "http://host/path" as "/path", whose host counts, whatever the header says (RFC 9112 §3.2.2); false: no form that a
+/// server takes.
+bool cut_target(std::string& target, Request& request) {
   for (const std::string_view scheme : {"http://", "https://"}) {
     if (target.size() > scheme.size() && same_name(std::string_view(target).substr(0, scheme.size()), scheme)) {
       const std::size_t path = target.find_first_of("/?", scheme.size());
       if (path == scheme.size()) {
         return false;
       }
+      value_of(request, "Host") = target.substr(scheme.size(), path - scheme.size());
       target = path == std::string::npos ? "/" : (target[path] == '?' ? "/" : "") + target.substr(path);
       return true;
     }
@@ -124,7 +136,7 @@ std::variant<Request, int> parse_request(std::string head) {
   }
   std::string target = info.request_uri;
   const std::size_t hosts = count(request, "Host");
-  if (!cut_target(target) || hosts > 1 || (hosts == 0 && version == "1.1")) {
+  if (!cut_target(target, request) || hosts > 1 || (hosts == 0 && version == "1.1")) {
     return kBadRequest;
   }
   if (const int status = refuse_body(request); status != 0) {

@@ -52,7 +52,9 @@ Result<std::vector<Listener>> open_listeners(const std::vector<std::string>& add
 /// Owns all parts; they go in reverse order.
 class Server::Impl {
  public:
-  Impl(std::vector<Route> routes, Liveness& liveness) : site_(std::move(routes)), liveness_(liveness) {}
+  Impl(const Options& options, std::vector<Route> routes, Liveness& liveness)
+      : site_(std::move(routes), options.own_names ? *options.own_names : OwnNames::of_this_machine()),
+        liveness_(liveness) {}
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
@@ -101,7 +103,7 @@ Result<std::unique_ptr<Server>> Server::start(const Options& options, std::vecto
 Result<std::unique_ptr<Server>> Server::start(const Options& options, std::vector<Listener> listeners,
                                               std::vector<Route> routes, Liveness& liveness) {
   std::signal(SIGPIPE, SIG_IGN);
-  auto impl = std::make_unique<Impl>(std::move(routes), liveness);
+  auto impl = std::make_unique<Impl>(options, std::move(routes), liveness);
   if (auto started = impl->start(options, std::move(listeners)); !started) {
     return std::unexpected(started.error());
   }

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "web/counters.h"
 #include "web/files.h"
+#include "web/host.h"
 #include "web/listener.h"
 #include "web/message.h"
 
@@ -19,6 +20,7 @@ struct Options {
   std::vector<std::string> listen_addresses;   ///< as in ListenAddress::parse
   std::optional<std::string> web_config_file;  ///< Prometheus' format: TLS, client certificates, users, headers, rate
   const Files* files = nullptr;                ///< where that is read; none: on disk
+  std::optional<OwnNames> own_names = {};      ///< of this machine; none: looked up at the start
   GateCounters* counters = nullptr;            ///< where to count on; none: the server's own
 };
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <exception>
 
-#include "web/host.h"
 #include "web/render.h"
 
 namespace tacho::web {
@@ -25,9 +24,9 @@ std::string allowed(const Route& route) {
 
 /// A page of somebody else's in a browser of this machine: what it knows to ask for is a name that leads here, and it
 /// may read what comes back. Elsewhere there is no telling, and where there are users it does not know them.
-bool is_rebound(const Request& request, const Policy& policy) {
+bool is_rebound(const Request& request, const Policy& policy, const OwnNames& names) {
   return request.local && !request.remote.empty() && !request.encrypted && policy.users.empty() &&
-         !may_be_here(request.header("Host").value_or(""));
+         !names.has(request.header("Host").value_or(""));
 }
 
 }  // namespace
@@ -43,7 +42,7 @@ Verdict Site::judge(Request& request, const Policy& policy) {
   if (policy.limiter && !policy.limiter->take(RateLimiter::Clock::now())) {
     return {.response = error_response(429)};
   }
-  if (is_rebound(request, policy)) {
+  if (is_rebound(request, policy, names_)) {
     Response response = error_response(421);
     response.body +=
         "Over loopback tacho answers to localhost, to addresses and to this machine's name. A proxy sends "

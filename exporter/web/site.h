@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "web/basic_auth.h"
+#include "web/host.h"
 #include "web/live_config.h"
 #include "web/message.h"
 
@@ -18,7 +19,8 @@ struct Verdict {
 /// Decides which requests are permitted, and which route answers them. Thread-safe.
 class Site {
  public:
-  explicit Site(std::vector<Route> routes) : routes_(std::move(routes)) {}
+  explicit Site(std::vector<Route> routes, OwnNames names = OwnNames::of_this_machine())
+      : routes_(std::move(routes)), names_(std::move(names)) {}
 
   /// Checks the rate limit, then the requested host name, then authentication, path and method; then calls the handler
   /// if it is an immediate one. Takes no time. Neither a response nor a route: the password has to be checked.
@@ -34,6 +36,7 @@ class Site {
   Verdict judge(Request& request, const Policy& policy, Login login) const;
 
   const std::vector<Route> routes_;
+  const OwnNames names_;
   BasicAuth auth_;
 };
 

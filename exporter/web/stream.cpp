@@ -64,6 +64,10 @@ Stream::Step Stream::shake_hands() {
   return judge(SSL_do_handshake(ssl_.get()));
 }
 
+bool Stream::wants_to_write() const {
+  return ssl_ && SSL_want_write(ssl_.get());
+}
+
 bool Stream::has_answered() const {
   return ssl_ && BIO_number_written(SSL_get_wbio(ssl_.get())) > 0;
 }

@@ -35,6 +35,8 @@ class Stream {
 
   /// Continues the handshake.
   Step shake_hands();
+  /// Whether the handshake goes on only when the socket becomes writable.
+  [[nodiscard]] bool wants_to_write() const;
   /// Whether the client was sent our part of the handshake, which costs most.
   [[nodiscard]] bool has_answered() const;
   /// Whether the client showed a certificate that the authorities of the configuration signed.

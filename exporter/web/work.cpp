@@ -112,7 +112,12 @@ void Gate::start_handler(Exchange& exchange) {
   handlers_->start([this, id = exchange.id, route = exchange.route, request = exchange.request,
                     options = exchange.options]() -> Workers::Finish {
     auto [rendered, good] = guarded([&] { return Site::call(*route, request); }, options);
-    return [this, id, page = std::move(rendered), good] { finish(id, page, good); };
+    return [this, id, answer = std::move(rendered), good] {
+      if (answer.body) {
+        hold(answers_, answer.body);
+      }
+      finish(id, answer, good);
+    };
   });
 }
 
@@ -166,7 +171,7 @@ void Gate::start_page(Clock::time_point now) {
 void Gate::hand_out(const std::vector<Id>& ids, const Page& page, bool made) {
   for (const auto& body : {page.plain, page.zipped}) {
     if (body) {
-      held_.push_back({.body = body, .size = size_of(*body)});
+      hold(pages_, body);
     }
   }
   for (const Id id : ids) {
@@ -176,31 +181,14 @@ void Gate::hand_out(const std::vector<Id>& ids, const Page& page, bool made) {
   }
 }
 
-std::size_t Gate::held_bytes() {
-  std::erase_if(held_, [](const Held& each) { return each.body.expired(); });
-  std::size_t sum = 0;
-  for (const Held& each : held_) {
-    sum += each.size;
-  }
-  return sum;
-}
-
-/// Pages that slow readers hold would fill the memory: the readers that take least go first.
 bool Gate::has_room_for_page(Clock::time_point waiting_since, Clock::time_point now) {
-  if (held_bytes() < limits_.held_bytes) {
+  if (bytes_of(pages_) < limits_.held_bytes) {
     return true;
   }
-  drop_if(
-      [&](const Exchange& each) {
-        return each.phase == Exchange::Phase::sending && each.answer.body && each.since + limits_.patience <= now;
-      },
-      &counters_.cut_off);
-  while (held_bytes() >= limits_.held_bytes && waiting_since + kPageWaits <= now) {
-    const auto oldest = held_.front().body.lock();
-    drop_if([&](const Exchange& each) { return each.answer.body == oldest; }, &counters_.cut_off);
-    held_.erase(held_.begin());
+  drop_stale(pages_, now);
+  while (bytes_of(pages_) >= limits_.held_bytes && waiting_since + kPageWaits <= now && take_back(pages_)) {
   }
-  return held_bytes() < limits_.held_bytes;
+  return bytes_of(pages_) < limits_.held_bytes;
 }
 
 void Gate::finish(Id id, Rendered rendered, bool good) {

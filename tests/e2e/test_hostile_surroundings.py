@@ -3,9 +3,12 @@
 import contextlib
 import json
 import os
+import pathlib
+import resource
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 
@@ -13,8 +16,10 @@ import pytest
 
 from support import net, paths
 from support.cgroup import Cgroup
+from support.clients import exact
 from support.cpu import cpu_seconds
 from support.process import Process
+from support.servers import ExactServer
 from support.tacho import Tacho, target
 from support.waiting import wait_until
 
@@ -142,7 +147,8 @@ def test_top_does_not_read_an_answer_without_end():
 def test_a_page_whose_name_was_made_to_lead_here_reads_nothing():
     with Tacho({"targets": []}) as tacho:
         for host, status in [("localhost", 200), ("127.0.0.1:1", 200), ("[::1]", 200), (socket.gethostname(), 200),
-                             ("evil.example", 421), ("127.0.0.1.evil.example:9435", 421)]:  # fmt: skip
+                             ("evil.example", 421), ("127.0.0.1.evil.example:9435", 421), ("localhost.evil.example", 421),
+                             (socket.gethostname().partition(".")[0] + ".evil.example", 421)]:  # fmt: skip
             for path in ("/metrics", "/targets", "/api/v1/targets", "/"):
                 assert tacho.http(path, headers={"Host": host})[0] == status, (host, path)
 
@@ -175,6 +181,84 @@ def test_names_too_long_for_an_event_cost_no_more_than_others(cgroups):
             wait_until(lambda: tacho.scrape().target_of(made.path), 20, "a new one is seen")
     print(f"CPU while cgroups come and go: {short:.3f} by short names, {long:.3f} by long ones")
     assert long < short + 0.1
+
+
+@contextlib.contextmanager
+def nothing_to_open(pid: int):
+    """The process has no more descriptors than it has already."""
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+
+
+@contextlib.contextmanager
+def unmounted(place: pathlib.Path):
+    """Cgroups were mounted there, as tacho had been told."""
+    subprocess.run(["umount", place], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["mount", "-t", "cgroup2", "none", place], check=True)
+
+
+@pytest.mark.parametrize("how", ["no descriptors", "no cgroups are mounted"])
+def test_what_cannot_be_read_does_not_count_as_gone(cgroups, agree, tmp_path, how):
+    """A look that fails changes nothing: what was known is counted on, the failure is told and counted, and the next look finds more."""
+    parent = cgroups("kept")
+    subprocess.run(["mount", "-t", "cgroup2", "none", tmp_path], check=True)
+    with contextlib.ExitStack() as stack:
+        stack.callback(subprocess.run, ["umount", tmp_path], check=True)
+        groups = [stack.enter_context(Cgroup(f"k{number}", parent)) for number in range(20)]
+        server = stack.enter_context(ExactServer(groups[0].prefix))
+        config = {"targets": [target("k", f"{parent.path}/k*")], "limits": {"max_targets": 64}}
+        with Tacho(config, flags=[f"--path.cgroupfs={tmp_path}"]) as tacho:
+            wait_until(lambda: len(tacho.targets()["targets"]) == 20, 10, "all are watched")
+            with nothing_to_open(tacho.pid) if how == "no descriptors" else unmounted(tmp_path):
+                deep = parent
+                for letter in "abc":  # too long a name for an event: a look at everything is due
+                    deep = stack.enter_context(Cgroup(letter * 200, deep))
+                line = "Too many open files" if how == "no descriptors" else "no cgroups are mounted there"
+                tacho.process.wait_for_line(line + r".*: what was known before is kept", timeout=10)
+            samples = tacho.scrape()
+            assert samples.sum("tacho_discovery_errors_total") >= 1
+            assert len(tacho.targets()["targets"]) == 20
+            with tacho.watch("k", cgroup=groups[0].path) as change:
+                counted = exact(server.address, 211, connections=2)
+            agree(f"after a look with {how}", counted, change)
+            late = stack.enter_context(Cgroup("k-late", parent))
+            tacho.reload(by_signal=True)
+            wait_until(lambda: tacho.scrape().target_of(late.path), 10, "the next look finds what is new")
+
+
+IN_ANOTHER_TIME = """
+import ctypes, os, sys
+if ctypes.CDLL(None).unshare(0x80) != 0:  # CLONE_NEWTIME
+    sys.exit("this kernel has no time namespaces")
+with open("/proc/self/timens_offsets", "w") as offsets:
+    offsets.write("monotonic 100000 0")
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_a_clock_that_its_namespace_has_set_changes_no_number(cgroups, agree):
+    """Programs have the kernel's clock, and processes that of their namespace: by a day more."""
+    if not os.path.exists("/proc/self/ns/time"):
+        pytest.skip("this kernel has no time namespaces")
+    group = cgroups("time")
+    with ExactServer(group.prefix) as server:
+        prefix = [sys.executable, "-c", IN_ANOTHER_TIME]
+        with Tacho({"targets": [target("time", group.path)]}, prefix=prefix) as tacho:
+            if os.readlink(f"/proc/{tacho.pid}/ns/time") == os.readlink("/proc/self/ns/time"):
+                pytest.skip("this kernel changes it at a fork only (before Linux 6.3)")
+            with tacho.watch("time") as change:
+                counted = exact(server.address, 211, connections=2)
+            agree("with another clock", counted, change)
+            samples = tacho.scrape()
+            for family in ("tacho_thread_state_seconds_total", "tacho_idle_seconds_total", "tacho_request_duration_seconds_sum"):
+                assert 0 <= samples.sum(family, target="time") < 1000, family
 
 
 def test_readers_see_whole_plans_while_plans_change(cgroups):

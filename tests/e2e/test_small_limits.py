@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from support import net, paths
+from support import attack, net, paths
 from support.clients import exact
 from support.exposition import Samples
 from support.process import Process
@@ -42,6 +42,20 @@ def test_it_counts_under_limits_that_suffice(cgroups, agree, what):
             with tacho.watch("small") as change:
                 counted = exact(server.address, 211, connections=2)
             agree(f"under {what}", counted, change)
+
+
+def test_connections_take_no_descriptor_that_a_page_needs():
+    """More of them than there are descriptors, from as many sources: a page comes to the process that serves as one."""
+    with Tacho({"targets": []}, prefix=limited(*ENOUGH["256 descriptors"])) as tacho:
+        with contextlib.ExitStack() as stack:
+            for number in range(400):
+                silent = stack.enter_context(socket.socket())
+                silent.setblocking(False)
+                silent.bind((f"127.0.1.{1 + number % 200}", 0))
+                silent.connect_ex(("127.0.0.1", tacho.port))
+            wait_until(lambda: tacho.next_scrape().get("tacho_web_connections_lost_total", reason="crowded_out") > 100, 10, "there is no room for all")
+            for _ in range(8):
+                assert attack.scrape(tacho.port)[0] == 200
 
 
 @pytest.mark.parametrize("descriptors", slow_but([20, 48], [16, 20, 32, 48], "fewer and more descriptors"))

@@ -51,6 +51,16 @@ def test_every_read_of_user_memory_is_one_that_the_limits_tell_of():
     assert found == known
 
 
+def test_what_is_said_to_serve_on_loopback_serves_nobody_else():
+    """Without a web configuration everybody who reaches the port reads."""
+    said = re.search(r"starts it on <http://([^/]+)/>", readme.README.read_text())[1]
+    assert said.startswith("127.0.0.1:")
+    quickstart = (REPOSITORY / "deploy" / "quickstart").read_text()
+    assert re.findall(r"^listen=(\S+)$", quickstart, re.MULTILINE) == [said], "the default"
+    started = re.findall(r"--web\.listen-address=(\S+?)[\")\s]", quickstart)
+    assert started[0] == "$listen" and all(each.startswith(("$listen", '"127.0.0.1:')) for each in started), started
+
+
 def test_sentences_end_where_they_end():
     text = "# A\n- **One**: is `a.b`, e.g. two.\n  Three.\n- [Four](x.md). `Five` six.\n# B\nSeven.\n"
     assert readme.sentences("A", text) == ["One: is `a.b`, e.g. two.", "Three.", "[Four](x.md).", "`Five` six."]

@@ -1,12 +1,15 @@
 // Files of an engine that a user writes, for the containers of that user.
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "named_containers.h"
 
 using namespace tacho::targets::test;
@@ -78,4 +81,58 @@ TEST_CASE("of what a user says of a container as much is believed as an engine s
     CHECK(name.container == "web");
     CHECK(name.image.empty());
   }
+}
+
+namespace {
+
+/// Tells whether a directory was opened.
+class Openings {
+ public:
+  explicit Openings(const std::string& directory) {
+    REQUIRE(news_);
+    REQUIRE(::inotify_add_watch(news_.get(), directory.c_str(), IN_OPEN) >= 0);
+  }
+
+  [[nodiscard]] bool any() const {
+    std::array<char, 4096> events{};
+    return ::read(news_.get(), events.data(), events.size()) > 0;
+  }
+
+ private:
+  tacho::UniqueFd news_{::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)};
+};
+
+}  // namespace
+
+TEST_CASE("a home is searched only while a container of its user runs") {
+  const TempTree tree;
+  const std::string storage = "home/me/.local/share/containers/storage";
+  (void)tree.file(storage + "/overlay-containers/containers.json",
+                  R"([{"id": ")" + id_of(1) + R"(", "names": ["web"]}])");
+  (void)tree.file("lib/docker/containers/" + id_of(2) + "/config.v2.json", R"({"Name": "/db"})");
+  const Openings home(tree.path() + "/home");
+  const Openings opened(tree.path() + "/" + storage);
+  bool runs = false;
+  auto names = names_in(tree, [&runs](const std::string&) { return runs; });
+  CgroupIdentity others = container_of_mine(3);
+  others.user = std::to_string(::getuid() + 1);
+  names.refresh({container(id_of(2), "docker", ""), container_of_mine(1), others});
+  CHECK(names.known().size() == 1);
+  CHECK_FALSE(home.any());
+  runs = true;
+  names.refresh({container(id_of(2), "docker", ""), others});
+  CHECK_FALSE(opened.any());
+  names.refresh({container(id_of(2), "docker", ""), container_of_mine(1), others});
+  CHECK(opened.any());
+  CHECK(names.known().size() == 2);
+}
+
+TEST_CASE("a home that is a link is searched if its user has no other") {
+  const TempTree tree;
+  (void)tree.file("elsewhere/.local/share/containers/storage/vfs-containers/containers.json",
+                  R"([{"id": ")" + id_of(1) + R"(", "names": ["web"]}])");
+  tree.link("home/me", tree.path() + "/elsewhere");
+  auto names = names_in(tree);
+  names.refresh({container_of_mine(1)});
+  CHECK(names.known().size() == 1);
 }

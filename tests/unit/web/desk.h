@@ -27,7 +27,11 @@ inline constexpr std::size_t kLarge = 8'000'000;  // fits into no socket buffer
 /// A gate with handlers that the test lets go on.
 class Desk {
  public:
-  explicit Desk(const GateLimits& limits = {}) {
+  /// @param web_config file of the web configuration; empty: none
+  explicit Desk(const GateLimits& limits = {}, const std::string& web_config = {}) {
+    auto config = LiveConfig::load(web_config);
+    REQUIRE(config);
+    config_ = std::move(*config);
     auto listener = Listener::open(*ListenAddress::parse("127.0.0.1:0"));
     REQUIRE(listener);
     address_ = listener->bound();
@@ -89,7 +93,7 @@ class Desk {
   }
 
   Site site_{routes()};
-  std::unique_ptr<LiveConfig> config_ = std::move(*LiveConfig::load({}));
+  std::unique_ptr<LiveConfig> config_;
   Liveness liveness_;
   std::string address_;
   std::unique_ptr<Gate> gate_;

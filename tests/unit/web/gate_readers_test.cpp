@@ -100,5 +100,41 @@ TEST_CASE("Pages that are read slowly make room for new ones") {
   CHECK(desk.counters().cut_off >= 1);
 }
 
+TEST_CASE("Who holds most pages makes room first, however long another one has held its own") {
+  Desk desk({.held_bytes = 3 * kLarge, .client_timeout = 60'000ms, .patience = 60'000ms});
+  auto ask = [&desk, asked = 0](const Client& client) mutable {
+    client.send(test::get_request("/heavy"));
+    ++asked;
+    CHECK(eventually([&] { return desk.asked == asked; }));
+    CHECK(!client.read_some(1).empty());  // so it has a page of its own
+  };
+  const Client patient(desk.address(), 4096, "127.0.0.2");
+  ask(patient);
+  std::list<Client> greedy;
+  for (int i = 0; i < 2; ++i) {
+    ask(greedy.emplace_back(desk.address(), 4096, "127.0.0.3"));
+  }
+  const Client other(desk.address(), 0, "127.0.0.4");
+  other.send(test::get_request("/heavy"));
+  CHECK(test::body(other).size() == kLarge);
+  CHECK(desk.counters().cut_off == 1);
+  CHECK(patient.read_all().size() > kLarge);
+}
+
+TEST_CASE("Answers of one's own take no more memory than is meant for them, and who has most loses the first") {
+  Desk desk({.held_answers = 3 * kLarge, .client_timeout = 60'000ms, .patience = 60'000ms});
+  const Client patient(desk.address(), 4096, "127.0.0.2");
+  std::list<Client> greedy;
+  for (int i = 0; i < 5; ++i) {
+    const Client& each = i == 0 ? patient : greedy.emplace_back(desk.address(), 4096, "127.0.0.3");
+    each.send(test::get_request("/large"));
+    CHECK(!each.read_some(1).empty());
+  }
+  CHECK(eventually([&] { return desk.counters().cut_off == 2; }));
+  CHECK(patient.read_all().size() > kLarge);
+  CHECK(greedy.back().read_all().size() > kLarge);
+  CHECK(greedy.front().read_all().size() < kLarge);
+}
+
 }  // namespace
 }  // namespace tacho::web

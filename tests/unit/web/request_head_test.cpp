@@ -44,6 +44,18 @@ TEST_CASE("A request keeps what it was sent") {
   CHECK_FALSE(request.header("none"));
 }
 
+TEST_CASE("The host of a whole URL counts, not that of the header") {
+  for (const char* head : {"GET http://evil.example:80/x HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                           "GET http://evil.example:80/x HTTP/1.0\r\n\r\n"}) {
+    const auto parsed = parse_request(head);
+    REQUIRE(std::holds_alternative<Request>(parsed));
+    const auto& request = std::get<Request>(parsed);
+    CHECK(request.path == "/x");
+    CHECK(request.header("Host") == "evil.example:80");
+    CHECK(request.headers.size() == 1);
+  }
+}
+
 TEST_CASE("Any cut of any head is refused or understood, and never more than that") {
   const std::string head =
       "POST http://h/x?y HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nA: b\r\nTransfer-Encoding: chunked\r\n\r\n";

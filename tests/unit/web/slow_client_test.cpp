@@ -67,7 +67,8 @@ TEST_CASE("Clients that do not read their responses do not delay a scrape", "[sl
   for (int i = 0; i < 3; ++i) {
     check_scrape(server.address());
   }
-  CHECK(server.statistics().open >= 60);
+  const auto statistics = server.statistics();
+  CHECK(statistics.open + statistics.cut_off >= 60);  // some had to make room
   check_stop(server);
 }
 

@@ -5,28 +5,17 @@
 #include <catch2/catch.hpp>
 #include <memory>
 
-#include "certificates.h"
+#include "certified.h"
 #include "running_server.h"
-#include "temp_dir.h"
 
 namespace tacho::web {
 namespace {
 
+using test::Certified;
 using test::Client;
 using test::RunningServer;
 
 constexpr int kMany = 20'000;
-
-struct Certified {
-  test::TempDir dir;
-
-  [[nodiscard]] std::string configure() const {
-    const auto identity = test::Authority("test authority").issue("server", "IP:127.0.0.1");
-    dir.write("server.key", identity.key);
-    dir.write("server.crt", identity.certificate);
-    return dir.write("web.yml", "tls_server_config: {cert_file: server.crt, key_file: server.key}\n").string();
-  }
-};
 
 /// What comes back to a request that is made after so many changes of the key.
 std::string ask_after_new_keys(const std::string& address, int count) {

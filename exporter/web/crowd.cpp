@@ -1,0 +1,169 @@
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "web/gate.h"
+#include "web/pending.h"
+
+// Which connection is closed where there is not room for all.
+
+namespace tacho::web {
+namespace {
+
+constexpr std::size_t kKept = 16;          // connections that a source keeps that was served before
+constexpr std::size_t kLittle = 16 << 10;  // bytes of an answer that every connection may have
+constexpr int kSecondChances = 16;         // for those that turn out to have sent what was waited for
+
+/// For how long we have waited for the client.
+Exchange::Clock::duration waited_for(const Exchange& exchange, Exchange::Clock::time_point now) {
+  if (exchange.waits_for_request()) {
+    return exchange.in_line ? Exchange::Clock::duration::zero() : now - exchange.quiet_since;
+  }
+  return exchange.phase == Exchange::Phase::sending ? now - exchange.since : Exchange::Clock::duration::zero();
+}
+
+}  // namespace
+
+/// Of the source that has most the one that has kept us waiting longest, rather one whose answer is written; before
+/// all, one that has its answer.
+Exchange* Gate::find_victim(const Eligible& eligible) {
+  std::unordered_map<std::string, std::size_t> weights;
+  for (const auto& [id, exchange] : exchanges_) {
+    ++weights[exchange.source.key];
+  }
+  for (auto& [key, weight] : weights) {
+    weight -= std::min(weight, regulars_.knows(key) ? kKept : std::size_t{0});
+  }
+  const auto now = Clock::now();
+  Exchange* victim = nullptr;
+  std::tuple<std::size_t, bool, Clock::duration, Clock::duration> most;
+  for (auto& [id, exchange] : exchanges_) {
+    if (!eligible(exchange)) {
+      continue;
+    }
+    const bool closing = exchange.phase == Exchange::Phase::closing;
+    if (closing && exchange.stream.undelivered() == 0) {
+      return &exchange;
+    }
+    const std::tuple rank(weights[exchange.source.key], closing, waited_for(exchange, now),
+                          -exchange.accepted.time_since_epoch());
+    if (victim == nullptr || rank > most) {
+      victim = &exchange;
+      most = rank;
+    }
+  }
+  return victim;
+}
+
+/// Closes one connection. False: none is eligible.
+bool Gate::displace(const Eligible& eligible) {
+  for (int attempt = 0;; ++attempt) {
+    Exchange* const victim = find_victim(eligible);
+    if (victim == nullptr) {
+      return false;
+    }
+    const auto phase = victim->phase;
+    // What it sent may have waited for us: then it did not keep us waiting.
+    const bool waits_for_us = attempt < kSecondChances && victim->waits_for_request() && !victim->paused &&
+                              !victim->in_line && has_pending(victim->stream.fd());
+    if (waits_for_us && phase == Exchange::Phase::greeting) {
+      greet(*victim);
+      continue;
+    }
+    if (waits_for_us) {
+      const Id id = victim->id;
+      if (!step(*victim, 0)) {
+        drop(id);
+        return true;
+      }
+      if (victim->phase != phase) {
+        continue;
+      }
+    }
+    if (phase != Exchange::Phase::closing || victim->stream.undelivered() > 0) {
+      ++counters_.displaced;
+    }
+    drop(victim->id);
+    return true;
+  }
+}
+
+void Gate::hold(AllHeld& held, const std::shared_ptr<const Pieces>& body) {
+  if (const std::size_t size = size_of(*body); size > kLittle) {
+    held.push_back({.body = body, .size = size});
+  }
+}
+
+/// Of those that somebody still has; the others are forgotten.
+std::size_t Gate::bytes_of(AllHeld& held) {
+  std::erase_if(held, [](const Held& each) { return each.body.expired(); });
+  std::size_t sum = 0;
+  for (const Held& each : held) {
+    sum += each.size;
+  }
+  return sum;
+}
+
+/// Closes the connections whose clients have taken nothing of them for a while.
+void Gate::drop_stale(const AllHeld& held, Clock::time_point now) {
+  std::vector<std::shared_ptr<const Pieces>> bodies;
+  for (const Held& each : held) {
+    bodies.push_back(each.body.lock());
+  }
+  std::ranges::sort(bodies);
+  drop_if(
+      [&](const Exchange& each) {
+        return each.phase == Exchange::Phase::sending && each.since + limits_.patience <= now && each.answer.body &&
+               std::ranges::binary_search(bodies, each.answer.body);
+      },
+      &counters_.cut_off);
+}
+
+/// Takes one back from the source that has most of them, the one that was made first; of several sources from one that
+/// was never served before. False: nobody has any.
+bool Gate::take_back(const AllHeld& held) {
+  std::unordered_map<const Pieces*, std::size_t> numbers;  // in the order in which they were made
+  for (std::size_t number = 0; number < held.size(); ++number) {
+    numbers.emplace(held[number].body.lock().get(), number);
+  }
+  std::map<std::string, std::set<std::size_t>> numbers_of;
+  for (const auto& [id, exchange] : exchanges_) {
+    if (const auto found = numbers.find(exchange.answer.body.get()); exchange.answer.body && found != numbers.end()) {
+      numbers_of[exchange.source.key].insert(found->second);
+    }
+  }
+  if (numbers_of.empty()) {
+    return false;
+  }
+  const auto& [source, own] = *std::ranges::max_element(numbers_of, {}, [this](const auto& entry) {
+    const auto& [key, list] = entry;
+    const std::size_t kept = regulars_.knows(key) ? kKept : 0;
+    return std::tuple(list.size() - std::min(list.size(), kept), kept == 0,
+                      -static_cast<std::ptrdiff_t>(*list.begin()));
+  });
+  drop_if([&key = source, body = held[*own.begin()].body.lock()](
+              const Exchange& each) { return each.answer.body == body && each.source.key == key; },
+          &counters_.cut_off);
+  return true;
+}
+
+/// What slow readers have of answers would fill the memory. Each is made already, so nobody can be made to wait; one
+/// that is too large alone stays.
+void Gate::make_room_for_answers(Clock::time_point now) {
+  if (bytes_of(answers_) <= limits_.held_answers) {
+    return;
+  }
+  drop_stale(answers_, now);
+  while (bytes_of(answers_) > limits_.held_answers && answers_.size() > 1 && take_back(answers_)) {
+  }
+}
+
+}  // namespace tacho::web
