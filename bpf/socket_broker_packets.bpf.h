@@ -187,9 +187,14 @@ static __always_inline void follow_nats(union packet_watch *watch, u8 byte)
 /* A pong of Engine.IO (Socket.IO) is a text of one character, which takes part in the header here. */
 #define ENGINE_IO_PONG '3'
 
-/* `kind`: WEBSOCKET_TEXT if it may be such a pong. `word`: bytes of the header, and the mask's first one. */
-static __always_inline void follow_websocket(union packet_watch *watch, u8 byte)
+/*
+ * `kind`: WEBSOCKET_TEXT if it may be such a pong. `word`: bytes of the header, and the mask's first one. A
+ * global function, of plain numbers: the verifier works through it once a program, not once a byte.
+ */
+__noinline u64 follow_websocket(u64 all, u32 next)
 {
+	union packet_watch known = {.all = all}, *watch = &known;
+	u8 byte = next;
 	u8 at = watch->at++, header = watch->word;
 	u8 length = byte & ~WEBSOCKET_MASKED;
 
@@ -199,7 +204,7 @@ static __always_inline void follow_websocket(union packet_watch *watch, u8 byte)
 			watch->kind |= WEBSOCKET_TEXT;
 		else if ((byte & WEBSOCKET_TYPE) <= WEBSOCKET_BINARY)
 			watch->kind |= PACKETS_ASK;
-		return;
+		return known.all;
 	}
 	if (at == 1) {
 		header = 2 + (byte & WEBSOCKET_MASKED ? WEBSOCKET_MASK_BYTES : 0) + (length == 126 ? 2 : 0) +
@@ -222,6 +227,7 @@ static __always_inline void follow_websocket(union packet_watch *watch, u8 byte)
 	}
 	if (at + 1 == header)
 		watch->at = 0;
+	return known.all;
 }
 
 static long follow_packet(u32 index, struct sample_scan *scan)
@@ -247,7 +253,7 @@ static long follow_packet(u32 index, struct sample_scan *scan)
 	else if (packets->protocol == NATS_TURNS)
 		follow_nats(watch, byte);
 	else
-		follow_websocket(watch, byte);
+		watch->all = follow_websocket(watch->all, byte);
 	return 0;
 }
 

@@ -132,7 +132,7 @@ static __always_inline void begin_goodbye(struct socket_state *st, u32 bytes)
 		return;
 	} else if (is_last_flight(bytes)) {
 		st->tls = TLS_FLIGHT;
-	} else if (record_type(0) == TLS_APPLICATION_DATA) {
+	} else if (record_type(0) == TLS_APPLICATION_DATA || has_data_behind_handshake(bytes)) {
 		st->asks = true;
 	}
 	if (bytes > CLOSE_NOTIFY_BYTES)

@@ -20,9 +20,9 @@
 #define HTTP_PROCESSING 0x32303120U
 
 /* Of what the running call has read or sent. A global function: verified once a program. */
-__noinline u32 is_interim_response(u32 bytes)
+__noinline u32 begins_interim_response(void)
 {
-	const void *buffer = bytes >= INTERIM_LEAST && bytes <= INTERIM_MOST ? first_buffer(NULL) : NULL;
+	const void *buffer = first_buffer(NULL);
 	struct {
 		u64 version;
 		u32 status;
@@ -33,4 +33,9 @@ __noinline u32 is_interim_response(u32 bytes)
 		return false;
 	return head.version == HTTP_VERSION &&
 	       (head.status == HTTP_CONTINUE || head.status == HTTP_PROCESSING);
+}
+
+static __always_inline bool is_interim_response(u32 bytes)
+{
+	return bytes - INTERIM_LEAST <= INTERIM_MOST - INTERIM_LEAST && begins_interim_response();
 }

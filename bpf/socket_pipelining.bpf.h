@@ -127,20 +127,24 @@ static __always_inline void compare_read(struct socket_state *st, u32 bytes, boo
 	st->noted |= NOTED_SEVERAL | NOTED_CROWD;
 }
 
+/* The open turn is answered, or is being answered. @return whether it was looked at */
+static __always_inline bool count_look(struct socket_state *st, struct socket_shard *shard)
+{
+	if (!(st->noted & NOTED_LOOK))
+		return false;
+	add(&shard->sampled_turns, 1);
+	add(&shard->repeated_turns, st->noted / NOTED_SEVERAL & 1);
+	return true;
+}
+
 /* The open turn is answered. */
 static __always_inline void count_looked(struct socket_state *st, struct socket_shard *shard)
 {
-	u8 noted = st->noted;
-
-	if (!(noted & NOTED_LOOK))
+	if (!count_look(st, shard))
 		return;
-	st->noted = 0;
-	add(&shard->sampled_turns, 1);
 	if (st->crowded)
 		st->crowded--;
-	if (noted & NOTED_SEVERAL)
-		add(&shard->repeated_turns, 1);
-	if (!(noted & NOTED_CROWD))
+	if (!(st->noted & NOTED_CROWD))
 		return;
 	if (st->crowded)
 		st->many = true;

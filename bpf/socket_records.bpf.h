@@ -234,9 +234,9 @@ static __always_inline bool is_proof(const struct socket_state *st)
 
 /*
  * Under TLS 1.2: has what the running call has read or sent data of the application behind messages of a
- * handshake?
+ * handshake? A global function, too.
  */
-static __always_inline bool has_data_behind_handshake(u32 bytes)
+__noinline u32 has_data_behind_handshake(u32 bytes)
 {
 	union record_watch watch = {.flags = WATCH_FLIGHT};
 

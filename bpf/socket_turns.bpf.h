@@ -123,7 +123,7 @@ static __always_inline bool begins_another(struct socket_state *st, struct socke
 			return false;
 		if (was_forgotten(st))
 			add(&shard->opened, 1);
-		count_looked(st, shard);
+		count_look(st, shard);
 		st->late_turn = st->turn;
 		st->late_arrival = st->turn_arrival;
 		st->late_read = last_read;

@@ -2,9 +2,10 @@
 
 import pytest
 
-from support.clients import memcslap, pgbench, redis_benchmark, wrk
+from support.clients import Counted, memcslap, pgbench, redis_benchmark, wrk
+from support.clients.curl import curl_times
 from support.clients.pgbench import initialize
-from support.servers import Memcached, Nginx, Postgres, Redis
+from support.servers import Memcached, Nginx, Node, Postgres, Redis, Waitress
 from support.tacho import Tacho, target
 
 
@@ -49,3 +50,18 @@ def test_postgresql(cgroups, agree):
         with tacho.watch("postgres") as change:
             counted = pgbench(server, transactions=2003, connections=8)
         agree("PostgreSQL, TCP", counted, change)
+
+
+@pytest.mark.parametrize("kind, url", [(Waitress, "/"), (Node, "/1")])
+def test_uploads_that_wait_until_they_may_go_on(cgroups, agree, tmp_path, kind, url):
+    """curl sends the body when it has `100 Continue`: Waitress reads it then, Node replies at once and reads it afterwards."""
+    uploads = 101
+    body = tmp_path / "body"
+    body.write_bytes(b"b" * 3000)
+    group = cgroups("upload")
+    with kind(group.prefix) as server, Tacho({"targets": [target("upload", group.path)]}) as tacho:
+        with tacho.watch("upload") as change:
+            more = ["--header", "Expect: 100-continue", "--data-binary", f"@{body}"]
+            curl_times(f"http://{server.address}{url}", uploads, "--http1.1", more=more)
+        agree(f"{server.name}, 100 Continue", Counted("curl", uploads, 1), change)
+        assert change.of("tacho_oneway_messages_total") == 0

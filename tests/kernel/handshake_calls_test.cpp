@@ -54,6 +54,17 @@ void check_calls(const Flights& flights, int calls) {
 
 }  // namespace
 
+TEST_CASE("what a client asks right behind its part of a handshake of TLS 1.2 is a call") {
+  const std::string answer = record(23, std::string(90, 'a'));
+  const std::string asks = kKeyExchange + kChangeCipherSpec + kFinished12 + kRequest;
+  check_calls({{{kHello}, kServerHello},
+               {{asks}, kTicket12 + kChangeCipherSpec + kFinished12},
+               {{}, answer},
+               {{kRequest}, answer}},
+              2);
+  check_calls({{{kHello}, kServerHello}, {{asks}, kChangeCipherSpec + kFinished12 + answer}, {{kRequest}, answer}}, 2);
+}
+
 TEST_CASE("what a client's handshakes take to and fro are no calls, all others are") {
   const std::string ticket = record(22, std::string(180, 't'));
   const std::string answer = record(23, std::string(90, 'a'));

@@ -36,6 +36,7 @@ inline const std::string kNoCertificate = record(23, std::string(25, 'c'));
 inline const std::string kVerify = record(23, std::string(97, 'v'));
 /// A certificate that is asked for behind the handshake and that the client has not.
 inline const std::string kNoProof = record(23, std::string(57, 'c'));
+inline const std::string kKeyUpdate = record(23, std::string(22, 'k'));
 inline const std::string kWholeFlight = record(23, std::string(1010, 'c'));
 inline const std::string kEndOfEarlyData = record(23, std::string(21, 'e'));
 inline const std::string kLongFinished = record(23, std::string(69, 'f'));
