@@ -68,7 +68,7 @@ static __always_inline void adopt_socket(struct bpf_iter__task_file *ctx, bool l
 		return;
 	st = state_of(sk);
 	if (!st || st->generation != rules->generation)
-		bind_by_task(sk, rules, cgroup, FIELD(task, tgid), TACHO_ROLE_NONE, OLDER_THAN_US);
+		bind_by_task(sk, rules, cgroup, FIELD(task, tgid), TACHO_ROLE_NONE, OLDER_THAN_TACHO);
 }
 
 SEC("iter/task_file")

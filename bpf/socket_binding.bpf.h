@@ -132,7 +132,7 @@ static __always_inline struct socket_state *bind_by_task(struct sock *sk, const 
 	if (st && stays_with_target(st, &target))
 		return st;
 	if (!st) {
-		if (is_kernel_socket(sk) || (direction == OLDER_THAN_US && is_unconnected(sk)))
+		if (is_kernel_socket(sk) || (direction == OLDER_THAN_TACHO && is_unconnected(sk)))
 			return NULL;
 		st = make_state(sk, NULL);
 		if (!st)
@@ -150,7 +150,7 @@ static __always_inline struct socket_state *bind_by_task(struct sock *sk, const 
 		}
 		if (st->role >= TACHO_ROLE_IGNORED)
 			st->role = guess_role(sk, direction);
-		if (direction == OLDER_THAN_US && is_datagram(sk))
+		if (direction == OLDER_THAN_TACHO && is_datagram(sk))
 			st->older = true;
 		st->target = target;
 		take_role(sk, st, st->role);

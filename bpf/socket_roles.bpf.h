@@ -50,7 +50,7 @@ static __always_inline u8 http2_wish(const struct target_ref *target, bool known
 
 /* In place of a direction: what the first operation is remains to be seen. */
 enum {
-	OLDER_THAN_US = TACHO_DIRECTIONS, /* there have been others */
+	OLDER_THAN_TACHO = TACHO_DIRECTIONS, /* there have been others */
 	DATA_FIRST, /* data came before one; an answer may overtake the hook of the send */
 };
 
@@ -184,12 +184,14 @@ static __always_inline u8 unix_role(struct sock *sk, u32 direction)
 	bool other_named = other && BPF_CORE_READ(other, addr);
 
 	if (is_datagram(sk)) {
-		if (direction == TACHO_SEND || (direction == OLDER_THAN_US && is_connected_to(self, other)))
+		if (direction == TACHO_SEND ||
+		    (direction == OLDER_THAN_TACHO && is_connected_to(self, other)))
 			return TACHO_ROLE_DATAGRAM_CLIENT;
 		if (!named)
 			return TACHO_ROLE_OTHER;
-		return direction == TACHO_RECEIVE || direction == OLDER_THAN_US ? TACHO_ROLE_DATAGRAM_SERVER
-										: TACHO_ROLE_NONE;
+		return direction == TACHO_RECEIVE || direction == OLDER_THAN_TACHO
+			   ? TACHO_ROLE_DATAGRAM_SERVER
+			   : TACHO_ROLE_NONE;
 	}
 	if (FIELD(sk, sk_type) != SOCK_STREAM && FIELD(sk, sk_type) != SOCK_SEQPACKET)
 		return TACHO_ROLE_OTHER;
@@ -210,7 +212,7 @@ static __always_inline u8 guess_role(struct sock *sk, u32 direction)
 	if (is_unix(sk))
 		return unix_role(sk, direction);
 	if (is_udp(sk))
-		return datagram_role(sk, direction, direction == OLDER_THAN_US);
+		return datagram_role(sk, direction, direction == OLDER_THAN_TACHO);
 	if (!is_tcp(sk) && !is_mptcp(sk))
 		return TACHO_ROLE_OTHER;
 	if (FIELD(sk, __sk_common.skc_state) == TCP_LISTEN)

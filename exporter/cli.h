@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "top/options.h"
 
 namespace tacho {
 
@@ -15,17 +16,6 @@ namespace tacho {
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;  ///< nothing can be observed, served or shown
 inline constexpr int kExitUsage = 2;   ///< bad flags or a bad configuration
-
-/// The options of `tacho top`, `tacho slow` and `tacho why`; the order is that of top's table.
-struct TopOptions {
-  std::string url = "http://127.0.0.1:9435";
-  std::string password_file;  ///< holds the password of the user in the URL; empty: it is in the URL
-  std::string ca_file;        ///< certificates to trust; empty: the system's
-  std::string sort = "rate";
-  std::string filter;
-  bool once = false;  ///< print the table and end
-  bool json = false;  ///< print the data and end
-};
 
 /// The options of the command line; the defaults are those of a bare `tacho`.
 struct Cli {

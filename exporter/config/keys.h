@@ -4,9 +4,11 @@
 #include <vector>
 
 #include "config/config.h"
-#include "config/type.h"
 
 namespace tacho::config {
+
+template <class T>
+struct Type;  // config/type.h
 
 /// The description of the configuration: every key with its type, range, default and document. Reading a file, its
 /// suggestions, the JSON schema and config/tacho.yaml derive from it; a new key is a member in config.h and an entry

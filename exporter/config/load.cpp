@@ -5,6 +5,7 @@
 
 #include "base/regular_file.h"
 #include "config/keys.h"
+#include "config/type.h"
 
 namespace tacho::config {
 namespace {

@@ -10,7 +10,7 @@ namespace tacho::probes {
 /// @param preemptible whether programs behind tracepoints may be interrupted: then each has a second chance
 std::span<const kernel::Hook> socket_hooks(bool preemptible);
 
-/// The same with state in a hash (TACHO_BASIC): kprobes can use it, and the ends of sockets must be seen.
+/// The same with state in a hash (the fallback variant): kprobes can use it, and the ends of sockets must be seen.
 std::span<const kernel::Hook> socket_basic_hooks();
 
 /// Receives that the tracepoint of neither variant covers.

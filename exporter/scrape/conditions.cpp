@@ -60,10 +60,6 @@ std::span<const metrics::Family> condition_families() {
   return families;
 }
 
-std::string_view condition_name(Condition condition) {
-  return entry(condition).name;
-}
-
 std::vector<std::string_view> holding(const Conditions& conditions) {
   std::vector<std::string_view> list;
   for (std::size_t i = 0; i < conditions.size(); ++i) {

@@ -16,8 +16,6 @@ namespace tacho::scrape {
 /// Family `tacho_target_condition`: why a series may be wrong.
 std::span<const metrics::Family> condition_families();
 
-std::string_view condition_name(Condition condition);
-
 /// By Condition: whether it holds; nothing where it cannot be judged.
 using Conditions = std::array<std::optional<bool>, kConditions>;
 

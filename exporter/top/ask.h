@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "cli.h"
 #include "top/client.h"
 #include "top/frame.h"
+#include "top/options.h"
 #include "top/screen.h"
 
 namespace tacho::top {

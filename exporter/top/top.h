@@ -3,7 +3,7 @@
 #include <iosfwd>
 
 #include "base/result.h"
-#include "cli.h"
+#include "top/options.h"
 
 namespace tacho::top {
 

@@ -159,4 +159,20 @@ Result<std::string> bound_name(int descriptor) {
   }
 }
 
+Result<Listening> listen_at(const std::string& address) {
+  const auto parsed = parse_address(address);
+  if (!parsed) {
+    return std::unexpected(parsed.error());
+  }
+  auto listener = listen_on(*parsed);
+  if (!listener) {
+    return std::unexpected(listener.error().within(address));
+  }
+  auto name = bound_name(listener->get());
+  if (!name) {
+    return std::unexpected(name.error());
+  }
+  return Listening{.socket = std::move(*listener), .name = std::move(*name)};
+}
+
 }  // namespace tacho::support

@@ -31,4 +31,11 @@ Result<UniqueFd> accept_from(int listener);
 /// The local address of a socket in the form that `parse_address` reads.
 Result<std::string> bound_name(int descriptor);
 
+struct Listening {
+  UniqueFd socket;
+  std::string name;  ///< as `bound_name` has it
+};
+/// listen_on() the address that a text names.
+Result<Listening> listen_at(const std::string& address);
+
 }  // namespace tacho::support

@@ -109,23 +109,15 @@ nlohmann::json describe(const Tally& tally) {
 }
 
 Result<void> run(const std::string& address, const std::string& mode, unsigned workers, const Behaviour& behaviour) {
-  auto parsed = parse_address(address);
-  if (!parsed) {
-    return std::unexpected(parsed.error());
-  }
-  auto listener = listen_on(*parsed);
+  const auto listener = listen_at(address);
   if (!listener) {
-    return std::unexpected(listener.error().within(address));
-  }
-  const auto name = bound_name(listener->get());
-  if (!name) {
-    return std::unexpected(name.error());
+    return std::unexpected(listener.error());
   }
   void* shared = mmap(nullptr, sizeof(Tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) {
     return fail_errno("mmap");
   }
-  const Server server{.listener = listener->get(), .behaviour = behaviour, .tally = new (shared) Tally{}};
+  const Server server{.listener = listener->socket.get(), .behaviour = behaviour, .tally = new (shared) Tally{}};
 
   sigset_t endings;
   sigset_t unblocked;
@@ -140,7 +132,7 @@ Result<void> run(const std::string& address, const std::string& mode, unsigned w
   } else {
     std::thread(serving(mode), std::cref(server)).detach();
   }
-  std::cout << "listening " << *name << '\n' << std::flush;
+  std::cout << "listening " << listener->name << '\n' << std::flush;
   int signal = 0;
   sigwait(&endings, &signal);
   std::cout << describe(*server.tally).dump() << '\n' << std::flush;

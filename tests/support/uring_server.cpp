@@ -237,17 +237,9 @@ class Server {
 };
 
 Result<void> run(const std::string& address, const Options& options) {
-  auto parsed = parse_address(address);
-  if (!parsed) {
-    return std::unexpected(parsed.error());
-  }
-  auto listener = listen_on(*parsed);
+  const auto listener = listen_at(address);
   if (!listener) {
-    return std::unexpected(listener.error().within(address));
-  }
-  const auto name = bound_name(listener->get());
-  if (!name) {
-    return std::unexpected(name.error());
+    return std::unexpected(listener.error());
   }
   sigset_t endings;
   sigemptyset(&endings);
@@ -255,8 +247,8 @@ Result<void> run(const std::string& address, const Options& options) {
   sigaddset(&endings, SIGINT);
   sigprocmask(SIG_BLOCK, &endings, nullptr);
   const UniqueFd signals(signalfd(-1, &endings, SFD_CLOEXEC));
-  Server server(options, listener->get(), signals.get());
-  std::cout << "listening " << *name << '\n' << std::flush;
+  Server server(options, listener->socket.get(), signals.get());
+  std::cout << "listening " << listener->name << '\n' << std::flush;
   if (auto served = server.serve(); !served) {
     return served;
   }

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "config/keys.h"
+#include "config/type.h"
 
 namespace tacho::config {
 namespace {

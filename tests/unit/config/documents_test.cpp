@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "config/keys.h"
 #include "config/labels.h"
+#include "config/type.h"
 #include "loading.h"
 
 namespace config = tacho::config;

@@ -267,7 +267,7 @@ TEST_CASE("every condition has a name in the family, and the family's label is r
   CHECK(families[0].values.size() == kConditions);
   CHECK_FALSE(tacho::config::check_label_name(families[0].label));
   for (std::size_t i = 0; i < kConditions; ++i) {
-    const auto name = condition_name(static_cast<Condition>(i));
+    const auto name = entry(static_cast<Condition>(i)).name;
     CHECK(name == families[0].values[i]);
     INFO("the help does not explain " << name);
     CHECK(families[0].help.find(std::string(name) + ": ") != std::string_view::npos);

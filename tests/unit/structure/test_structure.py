@@ -40,7 +40,7 @@ DIRECTIONS = {
     "web": {"base", "config"},
     "page": {"base", "boundary", "bpf", "metrics", "probes", "scrape", "web"},
     "process": {"base", "boundary", "endpoints.h", "stuck_report.h", "web"},
-    "top": {"base", "cli.h", "scrape"},
+    "top": {"base", "scrape"},
 }
 
 # Arrows that are allowed for these files only.
