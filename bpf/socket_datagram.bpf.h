@@ -43,18 +43,6 @@ static __always_inline void retarget(struct datagram_ring *ring, const struct so
 	ring->anonymous = ring->buried[0] = ring->buried[1] = 0;
 }
 
-/*
- * Something goes to a peer that is not known: a reply to what came before we were there, or from a socket
- * that a server has for this client (DTLS)?
- */
-static __always_inline bool has_served_before(struct sock *sk, const struct socket_state *st, u64 destination)
-{
-	if (FIELD(sk, __sk_common.skc_dport) && serves_beside(sk))
-		return true;
-	return st->older && has_heard(sk) &&
-	       peer_by_ports(as_number(sk), port_of_address(destination)) == PEER_SERVED;
-}
-
 static __always_inline void request_received(struct datagram_ring *ring, struct datagram_slot *slot,
 					     struct datagram_peer *peer, u32 count, u64 arrival, u64 now)
 {

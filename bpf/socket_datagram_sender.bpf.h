@@ -49,6 +49,18 @@ static __always_inline bool has_called_before(struct sock *sk, struct socket_sta
 	return true;
 }
 
+/*
+ * Something goes to a peer that is not known: a reply to what came before we were there, or from a socket
+ * that a server has for this client (DTLS)?
+ */
+static __always_inline bool has_served_before(struct sock *sk, const struct socket_state *st, u64 destination)
+{
+	if (FIELD(sk, __sk_common.skc_dport) && serves_beside(sk))
+		return true;
+	return st->older && has_heard(sk) &&
+	       peer_by_ports(as_number(sk), port_of_address(destination)) == PEER_SERVED;
+}
+
 /* Where calls to everybody (broadcast, multicast) are: whoever answers was called. */
 static __always_inline struct datagram_peer *called_with_all(struct socket_state *st, u64 now)
 {
