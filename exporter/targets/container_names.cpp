@@ -14,8 +14,8 @@ namespace tacho::targets {
 std::vector<const CgroupIdentity*> ContainerNames::owners_of_ids(const std::vector<CgroupIdentity>& containers) const {
   // A runtime that was killed leaves the cgroup of what it ran; the container may run again in another one.
   const auto rank = [this](const CgroupIdentity* one) {
-    return std::tuple(one->place > CgroupIdentity::Place::elsewhere, !is_inhabited_(one->path), one->place,
-                      !names_.contains(one->path));
+    return std::tuple(one->place > CgroupIdentity::Place::elsewhere, !is_inhabited_(one->path).value_or(false),
+                      one->place, !names_.contains(one->path));
   };
   // A user's id says nothing about the machine's containers.
   std::map<std::pair<std::string_view, std::string_view>, const CgroupIdentity*> owner;
@@ -48,7 +48,7 @@ void ContainerNames::read_engines(const std::vector<const CgroupIdentity*>& owne
   std::set<std::string> users;
   for (const CgroupIdentity* container : owners) {
     if (container->place == CgroupIdentity::Place::users && !users.contains(container->user) &&
-        is_inhabited_(container->path)) {
+        is_inhabited_(container->path).value_or(true)) {
       users.insert(container->user);
     }
   }

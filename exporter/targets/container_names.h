@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,8 +19,8 @@ class ContainerNames {
  public:
   using Map = std::map<std::string, ContainerName, std::less<>>;
 
-  /// Whether a process is in a cgroup, by its path.
-  using IsInhabited = std::function<bool(const std::string& path)>;
+  /// Whether a process is in a cgroup, by its path; nothing if the cgroup is not to be seen from here.
+  using IsInhabited = std::function<std::optional<bool>(const std::string& path)>;
 
   ContainerNames(NameSources sources, IsInhabited is_inhabited)
       : sources_(std::move(sources)), is_inhabited_(std::move(is_inhabited)), engines_(sources_) {}

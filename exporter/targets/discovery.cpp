@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "bpf/lib/loss.h"
@@ -43,7 +45,12 @@ Discovery::Discovery(const kernel::BpfObject& object, Paths paths, TargetTable& 
       table_(table),
       observer_(observer),
       maps_(std::move(maps)),
-      names_(paths_.names, [this](const std::string& path) { return is_inhabited(paths_.cgroupfs, path); }),
+      names_(paths_.names,
+             [this](const std::string& path) {
+               std::error_code ignored;
+               const bool visible = std::filesystem::exists(paths_.cgroupfs + path, ignored);
+               return visible ? std::optional(is_inhabited(paths_.cgroupfs, path)) : std::nullopt;
+             }),
       problems_(kProblemInterval) {
   world_.own_tgid = static_cast<std::uint32_t>(::getpid());
   world_.node = paths_.node;

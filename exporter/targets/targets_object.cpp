@@ -1,7 +1,7 @@
 #include "targets/targets_object.h"
 
-#include <bpf/targets.skel.h>
-#include <bpf/targets_basic.skel.h>
+#include <bpf/targets.object.h>
+#include <bpf/targets_basic.object.h>
 
 #include <array>
 
@@ -48,8 +48,8 @@ constexpr std::array kBasicHooks{Hook{"cgroups", kBasicCgroupWays},     Hook{"pr
 }  // namespace
 
 std::vector<kernel::Variant> targets_variants() {
-  return {{"atomic", kernel::source_of("targets", targets_bpf__elf_bytes), kHooks},
-          {"basic", kernel::source_of("targets", targets_basic_bpf__elf_bytes), kBasicHooks}};
+  return {{"atomic", kernel::source_of("targets", targets_object), kHooks},
+          {"basic", kernel::source_of("targets", targets_basic_object), kBasicHooks}};
 }
 
 Result<std::unique_ptr<kernel::BpfObject>> load_targets_object(std::size_t indices, bool cgroup_v1,

@@ -127,6 +127,15 @@ TEST_CASE("a home is searched only while a container of its user runs") {
   CHECK(names.known().size() == 2);
 }
 
+TEST_CASE("a home is searched for a container whose cgroup is not to be seen") {
+  const TempTree tree;
+  (void)tree.file("home/me/.local/share/containers/storage/overlay-containers/containers.json",
+                  R"([{"id": ")" + id_of(1) + R"(", "names": ["web"]}])");
+  auto names = names_in(tree, [](const std::string&) { return std::nullopt; });
+  names.refresh({container_of_mine(1)});
+  CHECK(names.known().size() == 1);
+}
+
 TEST_CASE("a home that is a link is searched if its user has no other") {
   const TempTree tree;
   (void)tree.file("elsewhere/.local/share/containers/storage/vfs-containers/containers.json",
