@@ -13,6 +13,7 @@
 #include "kernel/bpf_log.h"
 #include "kernel/kernel_types.h"
 #include "kernel/program_kinds.h"
+#include "kernel/unpack.h"
 
 namespace tacho::kernel {
 namespace {
@@ -83,7 +84,7 @@ BpfObject::Try BpfObject::try_load(AttachPlan& plan, const Loading& how, Error& 
   open_options.object_name = object_name.c_str();
   open_options.btf_custom_path = options.btf_path.empty() ? nullptr : options.btf_path.c_str();
   const BpfLogCapture log;
-  object_.reset(bpf_object__open_mem(source_.bytes.data(), source_.bytes.size(), &open_options));
+  object_.reset(bpf_object__open_mem(how.elf.data(), how.elf.size(), &open_options));
   if (!object_) {
     error = Error::from_errno("cannot open BPF object " + object_name, errno);
     return Try::failed;
@@ -193,10 +194,12 @@ Result<void> BpfObject::load_programs(AttachPlan& plan, const Loading& how) {
   return {};
 }
 
-Result<void> BpfObject::load_parts(std::span<const Part> parts, const LoadOptions& options, const Setup& setup) {
+Result<void> BpfObject::load_parts(std::span<const std::byte> elf, std::span<const Part> parts,
+                                   const LoadOptions& options, const Setup& setup) {
   const BpfObject& first = *parts.front().object;
   const auto others = parts.subspan(1);
-  if (auto done = parts.front().object->load_programs(*parts.front().plan, {options, setup, others, false}); !done) {
+  if (auto done = parts.front().object->load_programs(*parts.front().plan, {elf, options, setup, others, false});
+      !done) {
     return done;
   }
   const Setup with_its_maps = [&](ObjectSetup& other) -> Result<void> {
@@ -206,7 +209,7 @@ Result<void> BpfObject::load_parts(std::span<const Part> parts, const LoadOption
   std::vector<std::future<Result<void>>> loading;
   for (const Part& part : others) {
     loading.push_back(begin_beside([&, part] {
-      return part.object->load_programs(*part.plan, {options, with_its_maps, {}, first.preemptible_});
+      return part.object->load_programs(*part.plan, {elf, options, with_its_maps, {}, first.preemptible_});
     }));
   }
   // All of them end before one is given up.
@@ -229,6 +232,10 @@ bool BpfObject::try_attach(std::span<const Hook> hooks, std::span<const Part> pa
 
 Result<std::unique_ptr<BpfObject>> BpfObject::load(const ObjectSource& source, std::span<const Hook> hooks,
                                                    const LoadOptions& options, const Setup& setup) {
+  const auto elf = unpack(source.bytes);
+  if (!elf) {
+    return std::unexpected(elf.error().within("BPF object " + std::string(source.name)));
+  }
   std::unique_ptr<BpfObject> object(new BpfObject(source));
   std::map<unsigned, std::vector<Hook>> hooks_of;
   for (const Hook& hook : hooks) {
@@ -246,7 +253,7 @@ Result<std::unique_ptr<BpfObject>> BpfObject::load(const ObjectSource& source, s
     }
   }
   do {
-    if (auto done = load_parts(parts, options, setup); !done) {
+    if (auto done = load_parts(*elf, parts, options, setup); !done) {
       return std::unexpected(done.error());
     }
   } while (options.attach && !try_attach(hooks, parts));

@@ -21,7 +21,7 @@
 
 namespace tacho::kernel {
 
-/// An object's bytes, as the skeleton header embeds them.
+/// An object's bytes, compressed (gzip) or as they are; they live as long as the program.
 struct ObjectSource {
   std::string_view name;
   std::span<const std::byte> bytes;
@@ -88,12 +88,14 @@ class BpfObject {
   explicit BpfObject(const ObjectSource& source) : source_(source) {}
   /// How one part is loaded.
   struct Loading {
+    std::span<const std::byte> elf;
     const LoadOptions& options;
     const Setup& setup;
     std::span<const Part> others;  ///< that use its maps, so that it is loaded without a program, too
     bool preemptible;              ///< whether a program of another part may be interrupted
   };
-  static Result<void> load_parts(std::span<const Part> parts, const LoadOptions& options, const Setup& setup);
+  static Result<void> load_parts(std::span<const std::byte> elf, std::span<const Part> parts,
+                                 const LoadOptions& options, const Setup& setup);
   /// Loads the first programs of the plan that load; no object if there is nothing to load.
   Result<void> load_programs(AttachPlan& plan, const Loading& how);
   enum class Try : std::uint8_t { loaded, other_plan, failed };

@@ -15,10 +15,10 @@ struct Variant {
   std::span<const Hook> hooks;
 };
 
-/// The bytes that a skeleton header embeds.
-inline ObjectSource source_of(std::string_view name, const void* (*elf_bytes)(std::size_t*)) {
+/// The bytes that a header of bpf/embed has, or a skeleton.
+inline ObjectSource source_of(std::string_view name, const void* (*bytes_of)(std::size_t*)) {
   std::size_t size = 0;
-  const auto* bytes = static_cast<const std::byte*>(elf_bytes(&size));
+  const auto* bytes = static_cast<const std::byte*>(bytes_of(&size));
   return {name, {bytes, size}};
 }
 

@@ -1,5 +1,5 @@
-#include <bpf/poll.skel.h>
-#include <bpf/poll_basic.skel.h>
+#include <bpf/poll.object.h>
+#include <bpf/poll_basic.object.h>
 #include <spdlog/spdlog.h>
 
 #include "kernel/features.h"
@@ -155,8 +155,8 @@ class PollProbe final : public Probe {
 }  // namespace
 
 std::vector<kernel::Variant> poll_variants() {
-  return {{"task_storage", kernel::source_of("poll", poll_bpf__elf_bytes), kHooks},
-          {"hash", kernel::source_of("poll", poll_basic_bpf__elf_bytes), kBasicHooks}};
+  return {{"task_storage", kernel::source_of("poll", poll_object), kHooks},
+          {"hash", kernel::source_of("poll", poll_basic_object), kBasicHooks}};
 }
 
 Result<std::unique_ptr<Probe>> load_poll_probe(const config::Config& config, const Environment& environment) {

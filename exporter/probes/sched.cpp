@@ -1,6 +1,6 @@
-#include <bpf/sched.skel.h>
-#include <bpf/sched_basic.skel.h>
-#include <bpf/sched_hash.skel.h>
+#include <bpf/sched.object.h>
+#include <bpf/sched_basic.object.h>
+#include <bpf/sched_hash.object.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -177,9 +177,9 @@ class SchedProbe final : public Probe {
 }  // namespace
 
 std::vector<kernel::Variant> sched_variants() {
-  return {{"task_storage", kernel::source_of("sched", sched_bpf__elf_bytes), kHooks},
-          {"hash", kernel::source_of("sched", sched_hash_bpf__elf_bytes), kHooks},
-          {"hash", kernel::source_of("sched", sched_basic_bpf__elf_bytes), kBasicHooks}};
+  return {{"task_storage", kernel::source_of("sched", sched_object), kHooks},
+          {"hash", kernel::source_of("sched", sched_hash_object), kHooks},
+          {"hash", kernel::source_of("sched", sched_basic_object), kBasicHooks}};
 }
 
 Result<std::unique_ptr<Probe>> load_sched_probe(const config::Config& config, const Environment& environment) {

@@ -1,5 +1,5 @@
-#include <bpf/socket.skel.h>
-#include <bpf/socket_basic.skel.h>
+#include <bpf/socket.object.h>
+#include <bpf/socket_basic.object.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -166,9 +166,9 @@ class SocketProbe final : public Probe {
 }  // namespace
 
 std::vector<kernel::Variant> socket_variants() {
-  return {{"socket_storage", kernel::source_of("socket", socket_bpf__elf_bytes),
+  return {{"socket_storage", kernel::source_of("socket", socket_object),
            socket_hooks(kernel::has_preemptible_tracepoints())},
-          {"hash", kernel::source_of("socket", socket_basic_bpf__elf_bytes), socket_basic_hooks()}};
+          {"hash", kernel::source_of("socket", socket_basic_object), socket_basic_hooks()}};
 }
 
 Result<std::unique_ptr<Probe>> load_socket_probe(const config::Config& config, const Environment& environment) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "kernel/unpack.h"
 #include "probes/registry.h"
 #include "targets/targets_object.h"
 
@@ -84,8 +85,10 @@ std::set<std::string> differences(const btf* ours, const btf* kernels, std::size
 
 void check_layout(const tacho::kernel::Variant& variant, const btf* kernels) {
   CAPTURE(variant.source.name);
+  const auto elf = tacho::kernel::unpack(variant.source.bytes);
+  REQUIRE(elf);
   const std::unique_ptr<bpf_object, decltype(&bpf_object__close)> object(
-      bpf_object__open_mem(variant.source.bytes.data(), variant.source.bytes.size(), nullptr), bpf_object__close);
+      bpf_object__open_mem(elf->data(), elf->size(), nullptr), bpf_object__close);
   REQUIRE(object);
   std::size_t compared = 0;
   auto different = differences(bpf_object__btf(object.get()), kernels, compared);
