@@ -3,8 +3,8 @@
 #include "probes/socket_hooks.h"
 
 #include <bpf/libbpf.h>
-#include <bpf/socket.skel.h>
-#include <bpf/socket_basic.skel.h>
+#include <bpf/socket.object.h>
+#include <bpf/socket_basic.object.h>
 
 #include <catch2/catch.hpp>
 #include <memory>
@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kernel/unpack.h"
+#include "kernel/variants.h"
 #include "probes/registry.h"
 #include "targets/targets_object.h"
 
@@ -22,14 +24,10 @@ namespace {
 
 using Object = std::unique_ptr<bpf_object, decltype(&bpf_object__close)>;
 
-Object open(const void* (*elf_bytes)(std::size_t*)) {
-  std::size_t size = 0;
-  const void* bytes = elf_bytes(&size);
-  return {bpf_object__open_mem(bytes, size, nullptr), &bpf_object__close};
-}
-
 Object open(const kernel::ObjectSource& source) {
-  return {bpf_object__open_mem(source.bytes.data(), source.bytes.size(), nullptr), &bpf_object__close};
+  const auto elf = kernel::unpack(source.bytes);
+  REQUIRE(elf);
+  return {bpf_object__open_mem(elf->data(), elf->size(), nullptr), &bpf_object__close};
 }
 
 /// The programs that some hook may take, those included that may be left out.
@@ -89,7 +87,7 @@ TEST_CASE("programs that may be interrupted take no others their plain additions
   const bool basic = GENERATE(false, true);
   const bool preemptible = GENERATE(false, true);
   CAPTURE(basic);
-  const Object object = open(basic ? socket_basic_bpf__elf_bytes : socket_bpf__elf_bytes);
+  const Object object = open(kernel::source_of("socket", basic ? socket_basic_object : socket_object));
   REQUIRE(object != nullptr);
   for (const kernel::Hook& hook : basic ? probes::socket_basic_hooks() : probes::socket_hooks(preemptible)) {
     for (const kernel::Alternative& way : hook.alternatives) {

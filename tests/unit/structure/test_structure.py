@@ -18,10 +18,10 @@ PROBES = re.findall(r"^ *PROBE\((\w+),", (EXPORTER / "config" / "probe_list.h").
 
 # Who beside exporter/kernel includes headers of libbpf or <linux/bpf.h>, and for what.
 LIBBPF_OUTSIDE = {
-    # The bytes of an object are in its skeleton, which nobody but the object's owner includes.
-    **{f"probes/{probe}.cpp": {f"bpf/{probe}.skel.h", f"bpf/{probe}_basic.skel.h"} for probe in PROBES},
-    "probes/sched.cpp": {"bpf/sched.skel.h", "bpf/sched_basic.skel.h", "bpf/sched_hash.skel.h"},
-    "targets/targets_object.cpp": {"bpf/targets.skel.h", "bpf/targets_basic.skel.h"},
+    # The bytes of an object are in a header of their own, which nobody but the object's owner includes.
+    **{f"probes/{probe}.cpp": {f"bpf/{probe}.object.h", f"bpf/{probe}_basic.object.h"} for probe in PROBES},
+    "probes/sched.cpp": {"bpf/sched.object.h", "bpf/sched_basic.object.h", "bpf/sched_hash.object.h"},
+    "targets/targets_object.cpp": {"bpf/targets.object.h", "bpf/targets_basic.object.h"},
     # Numbers of bpf(2)'s commands, for the list of calls that the collector keeps.
     "process/filters.cpp": {"linux/bpf.h"},
 }
