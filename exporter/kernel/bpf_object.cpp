@@ -303,10 +303,6 @@ unsigned BpfObject::tries() const {
   return most;
 }
 
-bool BpfObject::attached(std::string_view hook) const {
-  return method(hook) != "none";
-}
-
 std::string_view BpfObject::method(std::string_view hook) const {
   const auto found = std::ranges::find(hooks_, hook, &HookState::hook);
   return found != hooks_.end() ? found->method : "none";

@@ -60,7 +60,7 @@ class BpfObject {
   [[nodiscard]] const std::map<std::string, std::uint32_t, std::less<>>& verified() const { return verified_; }
   /// Adds a line for something that is not a hook, such as where state is kept.
   void note(HookState state) { hooks_.push_back(std::move(state)); }
-  [[nodiscard]] bool attached(std::string_view hook) const;
+  [[nodiscard]] bool attached(std::string_view hook) const { return method(hook) != "none"; }
   /// The method of the alternative that a hook is attached by; "none" if there is none.
   [[nodiscard]] std::string_view method(std::string_view hook) const;
   /// The number of tries to load the part that took the most: one, unless a program did not load or attach.
