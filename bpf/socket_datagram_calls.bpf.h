@@ -56,19 +56,13 @@ static __always_inline u64 connected_to(struct sock *sk)
 	return mix(end, FIELD(sk, __sk_common.skc_dport)) | 1;
 }
 
-/*
- * Has connect(2) given a socket that only calls its first peer, or another one? Its slot has still to be
- * found: by the caller, since the frames of all that calls each other are 512 bytes together.
- */
-static __noinline int calls_another(struct sock *sk, struct socket_state *st)
+/* connect(2) has given a socket that only calls its first peer, or another one. */
+static __noinline int call_another(struct sock *sk, struct socket_state *st)
 {
-	u64 connected = connected_to(sk);
-
-	if (st->called == connected)
-		return 0;
-	st->called = connected;
+	st->called = connected_to(sk);
 	st->calls_open = st->calls_run = 0;
-	return 1;
+	st->peer = find_peer_slot(&st->target, sk, NULL);
+	return 0;
 }
 
 static __always_inline struct open_calls calls_of(struct socket_state *st)
