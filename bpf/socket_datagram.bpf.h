@@ -43,6 +43,15 @@ static __always_inline void retarget(struct datagram_ring *ring, const struct so
 	ring->anonymous = ring->buried[0] = ring->buried[1] = 0;
 }
 
+/* The other way round; or a client of a server's has got a socket of its own (DTLS). */
+static __always_inline bool has_served_before(struct sock *sk, const struct socket_state *st, u64 destination)
+{
+	if (FIELD(sk, __sk_common.skc_dport))
+		return serves_beside(sk);
+	return st->older && FIELD(sk, __sk_common.skc_num) < FIRST_EPHEMERAL_PORT &&
+	       port_of_address(destination) >= FIRST_EPHEMERAL_PORT;
+}
+
 static __always_inline void request_received(struct datagram_ring *ring, struct datagram_slot *slot,
 					     struct datagram_peer *peer, u32 count, u64 arrival, u64 now)
 {
@@ -123,8 +132,6 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 		call_answered(&st->target, shard, &calls, count, arrival);
 		return;
 	}
-	if (!peer && st->older && !st->has_served && !st->has_called && is_udp(sk))
-		st->unproven = true;
 	if (!st->has_served && !begin_to_serve(sk, st)) {
 		if (slot)
 			slot->open = 0;
@@ -270,8 +277,6 @@ static __always_inline void datagram_sent(struct sock *sk, struct socket_state *
 	if (st->role == TACHO_ROLE_DATAGRAM_CLIENT && is_udp(sk) && !FIELD(sk, __sk_common.skc_dport))
 		st->role = TACHO_ROLE_DATAGRAM; /* connect(2) has taken its peer away */
 	if (st->role == TACHO_ROLE_DATAGRAM_CLIENT) {
-		if (is_udp(sk) && st->called != connected_to(sk))
-			call_another(sk, st);
 		calls = calls_of(st);
 		call_begun(&calls, 1, now);
 		return;
@@ -285,8 +290,6 @@ static __always_inline void datagram_sent(struct sock *sk, struct socket_state *
 		count = (bytes + to.segment_bytes - 1) / to.segment_bytes;
 	if (st->role == TACHO_ROLE_DATAGRAM_SERVER)
 		to.destination = ADDRESS_SOLE;
-	if (st->unproven)
-		has_called_before(sk, st, to.destination);
 	ring = find_ring(st);
 	id = peer_id(st, to.destination == ADDRESS_UNKNOWN ? ADDRESS_SOLE : to.destination);
 	peer = find_datagram_peer(id);
@@ -297,11 +300,6 @@ static __always_inline void datagram_sent(struct sock *sk, struct socket_state *
 		}
 		/* By the next call the place may be something else's. */
 		ring->sender_at = 0;
-	}
-	if (peer && to.destination > ADDRESS_ANY) {
-		peer = find_datagram_peer(side_of_peer(id, true, st->doubts, now));
-		if (peer && peer->first == SLOT_TO_BE_FOUND && peer->role == PEER_CALLED)
-			peer->first = find_peer_slot(&st->target, sk, &to.address);
 	}
 	if (ring && ring->guessed && guess_was_wrong(st, to.destination, last_receive)) {
 		take_for_called(st, shard, find_peer_slot(&st->target, sk, &ring->guessed_address));

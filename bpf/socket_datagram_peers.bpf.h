@@ -9,12 +9,13 @@
 #pragma once
 
 #include "socket_datagram_address.bpf.h"
-#include "socket_roles.bpf.h"
 
 #define DATAGRAM_PEER_BUCKETS 4096
 #define DATAGRAM_PEER_WAYS 4
 /* Calls and replies that are late by more do not belong together. */
 #define DATAGRAM_PATIENCE_NS 5000000000ULL
+
+enum { PEER_SERVED = 1, PEER_CALLED = 2 };
 
 struct datagram_peer {
 	u64 id;	   /* of socket and address; 0: free */
@@ -23,11 +24,6 @@ struct datagram_peer {
 	u32 first; /* served: slot of the oldest open request; called: dependency slot */
 	u32 run;   /* called: calls since the last answer */
 	u8 role;
-	/* See socket_datagram_sides.bpf.h. */
-	u8 swings;	  /* how often it has changed of late who begins */
-	bool both;	  /* it asks, and is asked */
-	__s8 balance : 2; /* what went there in this exchange, less what came */
-	__s8 began : 2;	  /* the last exchange: 1, we; -1, the peer */
 };
 
 struct datagram_peers {
@@ -124,9 +120,5 @@ static __always_inline struct datagram_peer *add_datagram_peer(u64 id, u8 role, 
 	peer->first = 0;
 	peer->run = 0;
 	peer->role = role;
-	peer->both = false;
-	peer->balance = role == PEER_CALLED ? 1 : -1;
-	peer->began = 0;
-	peer->swings = 0;
 	return peer;
 }

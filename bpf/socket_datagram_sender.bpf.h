@@ -2,63 +2,18 @@
 /* The sender of what was received. */
 #pragma once
 
+#include "socket_datagram_calls.bpf.h"
 #include "socket_datagram_ring.bpf.h"
-#include "socket_datagram_sides.bpf.h"
 #include "socket_roles.bpf.h"
 
 /*
- * The first datagrams of a socket that is older than we are, and whose senders were not known, were answers.
- * A global function: the verifier works through it once a program.
- * @param socket its number
+ * A peer has sent something without having been called. Of a socket that is older than we are, one that has a
+ * port from the kernel and hears from a fixed one has called, unless it is known for a server.
  */
-__noinline int take_for_answers(u64 socket)
+static __always_inline bool has_called_before(struct sock *sk, const struct socket_state *st, u64 source)
 {
-	struct datagram_ring *ring = bpf_map_lookup_elem(&datagram_rings, &socket);
-	struct socket_shard *shared;
-	struct datagram_slot *newest;
-	u32 count;
-
-	if (!ring)
-		return 0;
-	newest = &ring->slots[ring->newest % DATAGRAM_SLOTS];
-	if (newest->source == ADDRESS_UNKNOWN)
-		newest->open = 0;
-	count = take_from(&ring->anonymous, ring->anonymous);
-	count = take_from(&ring->open, count);
-	shared = get_shared_shard(&ring->target);
-	if (shared)
-		add_atomic(&shared->dismissed, count);
-	return 0;
-}
-
-/*
- * A peer is seen for the first time. A socket that is older than we are may have called it before, unless it
- * is known for a server.
- */
-static __always_inline bool has_called_before(struct sock *sk, struct socket_state *st, u64 address)
-{
-	bool unproven = st->unproven;
-
-	st->unproven = false;
-	if (!st->older || (st->has_served && !unproven) ||
-	    peer_by_ports(as_number(sk), port_of_address(address)) != PEER_CALLED)
-		return false;
-	if (unproven)
-		take_for_answers(st->number);
-	st->has_served = false;
-	return true;
-}
-
-/*
- * Something goes to a peer that is not known: a reply to what came before we were there, or from a socket
- * that a server has for this client (DTLS)?
- */
-static __always_inline bool has_served_before(struct sock *sk, const struct socket_state *st, u64 destination)
-{
-	if (FIELD(sk, __sk_common.skc_dport) && serves_beside(sk))
-		return true;
-	return st->older && has_heard(sk) &&
-	       peer_by_ports(as_number(sk), port_of_address(destination)) == PEER_SERVED;
+	return st->older && !st->has_served && FIELD(sk, __sk_common.skc_num) >= FIRST_EPHEMERAL_PORT &&
+	       port_of_address(source) < FIRST_EPHEMERAL_PORT;
 }
 
 /* Where calls to everybody (broadcast, multicast) are: whoever answers was called. */
@@ -78,12 +33,6 @@ static __always_inline struct datagram_peer *called_earlier(const struct socket_
 	return peer && peer->role == PEER_CALLED && peer->open ? peer : NULL;
 }
 
-/* A socket that only calls, on a port from the kernel: nobody else asks it. */
-static __always_inline bool only_calls(struct sock *sk, const struct socket_state *st)
-{
-	return st->has_called && !st->has_served && !chose_port(sk);
-}
-
 /* The sender of what was just received; NULL: unknown. */
 static __always_inline struct datagram_peer *sender(struct sock *sk, struct socket_state *st, u64 source,
 						    u64 now)
@@ -100,12 +49,10 @@ static __always_inline struct datagram_peer *sender(struct sock *sk, struct sock
 		return peer && peer->role == PEER_CALLED && peer->open ? peer : called_earlier(st);
 	}
 	id = peer_id(st, source);
-	peer = find_datagram_peer(side_of_peer(id, false, st->doubts, now));
+	peer = find_datagram_peer(id);
 	if (peer)
 		return peer;
 	peer = st->role == TACHO_ROLE_DATAGRAM ? called_with_all(st, now) : NULL;
-	if (!peer && only_calls(sk, st) && is_called_elsewhere(peer_id(st, st->called), id, now))
-		peer = find_datagram_peer(id);
 	if (peer)
 		return peer;
 	return add_datagram_peer(id, has_called_before(sk, st, source) ? PEER_CALLED : PEER_SERVED, now);

@@ -101,8 +101,7 @@ struct socket_state {
 	u64 notes[SOCKET_EVENTS][NOTES_AT_ONCE];
 	/* Datagram sockets. A byte each: hooks on other CPUs set them at the same time. */
 	bool has_ring;
-	bool older;    /* it was there before us: others have spoken already */
-	bool unproven; /* … and what it has received is a request or an answer, see prove_role() */
+	bool older; /* it was there before us: others have spoken already */
 	bool has_served;
 	bool has_called;
 	bool overtaken; /* stream: the hook of a receive may still come, see socket_unseen.bpf.h */
@@ -206,13 +205,11 @@ static __always_inline bool is_mptcp(struct sock *sk)
 	return (family == AF_INET || family == AF_INET6) && FIELD(sk, sk_protocol) == IPPROTO_MPTCP;
 }
 
-/* UDP-Lite has the same sockets, and ports at the same place of its header. */
 static __always_inline bool is_udp(struct sock *sk)
 {
 	u16 family = FIELD(sk, __sk_common.skc_family);
 
-	return (family == AF_INET || family == AF_INET6) &&
-	       (FIELD(sk, sk_protocol) == IPPROTO_UDP || FIELD(sk, sk_protocol) == IPPROTO_UDPLITE);
+	return (family == AF_INET || family == AF_INET6) && FIELD(sk, sk_protocol) == IPPROTO_UDP;
 }
 
 static __always_inline bool is_datagram(struct sock *sk)

@@ -67,7 +67,6 @@ struct sock {
 	struct pid *sk_peer_pid;
 	unsigned char sk_shutdown;
 	unsigned char sk_userlocks : 4;
-	int sk_forward_alloc;
 	u16 sk_type;
 	u16 sk_protocol;
 	struct socket *sk_socket;
@@ -158,7 +157,6 @@ struct unix_table {
 struct udp_sock {
 	__u16 gso_size;
 	struct sk_buff_head reader_queue;
-	int forward_deficit;
 };
 
 #pragma clang attribute pop
@@ -187,12 +185,10 @@ enum {
 	POLLIN = 1,
 	IPPROTO_TCP = 6,
 	IPPROTO_UDP = 17,
-	IPPROTO_UDPLITE = 136,
 	IPPROTO_MPTCP = 262,
 	MSG_PEEK = 0x2,
 	MSG_ERRQUEUE = 0x2000,
 	RCV_SHUTDOWN = 1,
 	SEND_SHUTDOWN = 2,
-	SOCK_BINDADDR_LOCK = 4,
 	SOCK_BINDPORT_LOCK = 8,
 };
