@@ -65,33 +65,29 @@ def most(large) -> float:
     return attack.limit(large.port, source=ELSEWHERE)
 
 
-def test_slow_readers_of_large_pages(large, most):
+def check_slow_readers(large, most: float, clients: int, request: bytes, mebibytes: int) -> None:
+    """Scrapes, and memory, while so many clients ask and read nothing."""
     before = large.resident_bytes()
     with contextlib.ExitStack() as stack:
-        for _ in range(60):
+        for _ in range(clients):
             client = stack.enter_context(socket.socket())
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             client.connect(("127.0.0.1", large.port))
-            client.sendall(attack.WHOLE_GET)
+            client.sendall(request)
         check_scrapes(large, most)
         grown = large.resident_bytes() - before
     print(f"{grown / MEBIBYTE:.0f} MiB more")
-    assert grown < 96 * MEBIBYTE, "40 MiB of pages are kept for who reads slowly, and one is being made"
+    assert grown < mebibytes * MEBIBYTE
+
+
+def test_slow_readers_of_large_pages(large, most):
+    """40 MiB of pages are kept for who reads slowly, and one is being made."""
+    check_slow_readers(large, most, 60, attack.WHOLE_GET, 96)
 
 
 def test_slow_readers_of_answers_that_are_made_for_each(large, most):
-    """As many as there may be connections: each would keep one of hundreds of KiB."""
-    before = large.resident_bytes()
-    with contextlib.ExitStack() as stack:
-        for _ in range(500):
-            client = stack.enter_context(socket.socket())
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            client.connect(("127.0.0.1", large.port))
-            client.sendall(attack.WHOLE_ELSEWHERE)
-        check_scrapes(large, most)
-        grown = large.resident_bytes() - before
-    print(f"{grown / MEBIBYTE:.0f} MiB more")
-    assert grown < 48 * MEBIBYTE, "16 MiB are kept for who reads slowly, and one page is being made"
+    """As many as there may be connections: each would keep one of hundreds of KiB. 16 MiB are kept, and one is being made."""
+    check_slow_readers(large, most, 500, attack.WHOLE_ELSEWHERE, 48)
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/", "/targets"])
