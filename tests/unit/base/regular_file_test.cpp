@@ -1,10 +1,8 @@
 #include "base/regular_file.h"
 
-#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdlib>
@@ -12,8 +10,12 @@
 #include <fstream>
 #include <string>
 
+#include "support/openings.h"
+
 namespace tacho {
 namespace {
+
+using test::Openings;
 
 class Folder {
  public:
@@ -27,23 +29,6 @@ class Folder {
 
  private:
   std::string path_ = (std::filesystem::temp_directory_path() / "tacho-base-XXXXXX").string();
-};
-
-/// Tells whether anything in a folder is opened.
-class Openings {
- public:
-  explicit Openings(const std::string& folder) {
-    REQUIRE(news_);
-    REQUIRE(::inotify_add_watch(news_.get(), folder.c_str(), IN_OPEN) >= 0);
-  }
-
-  [[nodiscard]] bool any() const {
-    std::array<char, 4096> events{};
-    return ::read(news_.get(), events.data(), events.size()) > 0;
-  }
-
- private:
-  UniqueFd news_{::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)};
 };
 
 TEST_CASE("A regular file is read up to a limit, over a link where that is permitted") {

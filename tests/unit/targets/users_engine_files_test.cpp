@@ -1,19 +1,18 @@
 // Files of an engine that a user writes, for the containers of that user.
-#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
 #include <vector>
 
-#include "base/unique_fd.h"
 #include "named_containers.h"
+#include "support/openings.h"
 
 using namespace tacho::targets::test;
 using tacho::targets::CgroupIdentity;
+using tacho::test::Openings;
 
 namespace {
 
@@ -82,27 +81,6 @@ TEST_CASE("of what a user says of a container as much is believed as an engine s
     CHECK(name.image.empty());
   }
 }
-
-namespace {
-
-/// Tells whether a directory was opened.
-class Openings {
- public:
-  explicit Openings(const std::string& directory) {
-    REQUIRE(news_);
-    REQUIRE(::inotify_add_watch(news_.get(), directory.c_str(), IN_OPEN) >= 0);
-  }
-
-  [[nodiscard]] bool any() const {
-    std::array<char, 4096> events{};
-    return ::read(news_.get(), events.data(), events.size()) > 0;
-  }
-
- private:
-  tacho::UniqueFd news_{::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)};
-};
-
-}  // namespace
 
 TEST_CASE("a home is searched only while a container of its user runs") {
   const TempTree tree;
