@@ -6,9 +6,10 @@
 //        scale_cost CGROUP load WORKERS CONNECTIONS SECONDS
 //
 // CGROUP: an empty directory of the v2 hierarchy to work in. Everything is measured without tacho first and with it
-// then, by the same processes on the same connections; the least disturbed round counts. load: makes turns and changes
-// of the running thread for that time, in cgroups c0, c1, … that are there, and prints "connected" when it begins and
-// how many they were when it ends. All of it runs on one CPU.
+// then, by the same processes on the same connections; the least disturbed round counts. What CPUs pay for the memory
+// that they share is measured by two processes that work at once, on two CPUs, in one target and in two. load: makes
+// turns and changes of the running thread for that time, in cgroups c0, c1, … that are there, and prints "connected"
+// when it begins and how many they were when it ends. All the rest runs on one CPU.
 
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
@@ -154,6 +155,67 @@ class Ring {
   std::vector<pid_t> children_;
 };
 
+/// A process on each of two CPUs, which work at once.
+class Both {
+ public:
+  /// The one on CPU i lives in the cgroup of the directory `prefix` followed by i modulo the number of targets.
+  Both(int targets, const std::string& prefix) {
+    for (int i = 0; i < kCpus; ++i) {
+      const pid_t child = ::fork();
+      if (child < 0) {
+        die("fork");
+      }
+      if (child == 0) {
+        stay_on_one_cpu(static_cast<unsigned>(i));
+        join_cgroup(prefix + std::to_string(i % targets));
+        work(to_[static_cast<std::size_t>(i)], from_[static_cast<std::size_t>(i)], 1, kTurnsPerRound);
+        std::_Exit(0);
+      }
+      children_.push_back(child);
+    }
+    round(Token::Kind::turns);
+  }
+  Both(const Both&) = delete;
+  Both& operator=(const Both&) = delete;
+  ~Both() {
+    round(Token::Kind::end);
+    for (const pid_t child : children_) {
+      ::waitpid(child, nullptr, 0);
+    }
+  }
+
+  /// Nanoseconds a send or receive, of the least disturbed of the rounds.
+  double operation(int rounds) const {
+    double least = std::numeric_limits<double>::max();
+    for (int i = 0; i < rounds; ++i) {
+      least = std::min(least, round(Token::Kind::turns) / kCpus / kTurnsPerRound / kOperationsPerTurn);
+    }
+    return least;
+  }
+
+ private:
+  double round(Token::Kind kind) const {
+    for (const Pipe& pipe : to_) {
+      if (!pipe.put(Token{.kind = kind})) {
+        die("a process has ended");
+      }
+    }
+    double sum = 0;
+    for (const Pipe& pipe : from_) {
+      Token token;
+      if (!pipe.get(token)) {
+        die("a process has ended");
+      }
+      sum += static_cast<double>(token.ns);
+    }
+    return sum;
+  }
+
+  static constexpr int kCpus = 2;
+  std::array<Pipe, kCpus> to_, from_;
+  std::vector<pid_t> children_;
+};
+
 struct Cost {
   double operation = std::numeric_limits<double>::max();
   double change = std::numeric_limits<double>::max();
@@ -168,30 +230,59 @@ Cost least(const Ring& ring, int rounds) {
   return cost;
 }
 
+/// Cgroups c0, c1, … of the directory.
+class Groups {
+ public:
+  Groups(const std::string& base, int count)
+      : name_(base.substr(base.rfind('/'))), prefix_(base + "/c"), count_(count) {
+    for (int i = 0; i < count_; ++i) {
+      ::mkdir((prefix_ + std::to_string(i)).c_str(), 0755);
+    }
+  }
+  Groups(const Groups&) = delete;
+  Groups& operator=(const Groups&) = delete;
+  ~Groups() {
+    for (int i = 0; i < count_; ++i) {
+      ::rmdir((prefix_ + std::to_string(i)).c_str());
+    }
+  }
+  [[nodiscard]] const std::string& prefix() const { return prefix_; }
+  /// With all default probes, as users have them.
+  [[nodiscard]] std::unique_ptr<tacho::App> watch() const {
+    return start_tacho(name_ + "/c*", {.socket = true, .poll = true, .sched = true},
+                       static_cast<std::uint32_t>(count_) + 1);
+  }
+
+ private:
+  std::string name_;
+  std::string prefix_;
+  int count_;
+};
+
+void measure_both(const std::string& base, int targets, int rounds) {
+  const Groups groups(base, targets);
+  const Both both(targets, groups.prefix());
+  const double bare = both.operation(rounds);
+  const auto app = groups.watch();
+  both.operation(1);
+  std::printf("two CPUs at once, in %d targets: operation %.1f ns, %.1f more watched\n", targets, bare,
+              both.operation(rounds) - bare);
+  std::fflush(stdout);
+}
+
 void measure(const std::string& base, const Shape& shape, int rounds) {
-  const std::string name = base.substr(base.rfind('/'));
-  const std::string prefix = base + "/c";
-  for (int i = 0; i < shape.targets; ++i) {
-    ::mkdir((prefix + std::to_string(i)).c_str(), 0755);
-  }
-  {
-    const Ring ring(shape, prefix);
-    const Cost bare = least(ring, rounds);
-    // All default probes, as users have them.
-    const auto app = start_tacho(name + "/c*", {.socket = true, .poll = true, .sched = true},
-                                 static_cast<std::uint32_t>(shape.targets) + 1);
-    ring.round(Token::Kind::turns);  // connections older than tacho are judged at their first operations
-    const Cost watched = least(ring, rounds);
-    std::printf(
-        "%d connections of %d targets: operation %.1f ns, %.1f more watched; change of thread %.1f ns, %.1f more "
-        "watched\n",
-        shape.connections, shape.targets, bare.operation, watched.operation - bare.operation, bare.change,
-        watched.change - bare.change);
-    std::fflush(stdout);
-  }
-  for (int i = 0; i < shape.targets; ++i) {
-    ::rmdir((prefix + std::to_string(i)).c_str());
-  }
+  const Groups groups(base, shape.targets);
+  const Ring ring(shape, groups.prefix());
+  const Cost bare = least(ring, rounds);
+  const auto app = groups.watch();
+  ring.round(Token::Kind::turns);  // connections older than tacho are judged at their first operations
+  const Cost watched = least(ring, rounds);
+  std::printf(
+      "%d connections of %d targets: operation %.1f ns, %.1f more watched; change of thread %.1f ns, %.1f more "
+      "watched\n",
+      shape.connections, shape.targets, bare.operation, watched.operation - bare.operation, bare.change,
+      watched.change - bare.change);
+  std::fflush(stdout);
 }
 
 void load(const std::string& base, const Shape& shape, std::chrono::seconds time) {
@@ -229,6 +320,9 @@ int main(int argc, char** argv) {
     return 0;
   }
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 20;
+  for (const int targets : {1, 2}) {
+    measure_both(argv[1], targets, rounds);
+  }
   // Two processes for 10 000 connections: each has both ends, and a process is often allowed 20 000 descriptors.
   for (const Shape& shape : {Shape{1, 2, 10}, Shape{1, 2, 10'000}, Shape{1'000, 1'000, 10'000}}) {
     measure(argv[1], shape, rounds);

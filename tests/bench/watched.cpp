@@ -60,10 +60,10 @@ void join_cgroup(const std::string& directory) {
   }
 }
 
-void stay_on_one_cpu() {
+void stay_on_one_cpu(unsigned cpu) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  CPU_SET(0, &set);
+  CPU_SET(cpu, &set);
   if (::sched_setaffinity(0, sizeof(set), &set) != 0) {
     die("sched_setaffinity");
   }

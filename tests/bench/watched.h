@@ -31,8 +31,8 @@ inline constexpr int kOperationsPerTurn = 4;
 /// Moves this process into the cgroup of that directory.
 void join_cgroup(const std::string& directory);
 
-/// The calling thread stays on CPU 0.
-void stay_on_one_cpu();
+/// The calling thread stays on that CPU.
+void stay_on_one_cpu(unsigned cpu = 0);
 
 struct Enabled {
   bool socket = false;
