@@ -33,6 +33,17 @@ constexpr std::size_t kRequest = 10;
 constexpr std::size_t kReply = 20;
 constexpr unsigned kCpu = 0;  // of who works, and of the hog beside it
 
+/// Asks the second thing when the server tells that it has read the first, and waits for both replies.
+void ask_together(Child& server, const UniqueFd& first, const UniqueFd& second) {
+  for (int i = 0; i < kRequests; ++i) {
+    send_once(first, kRequest);
+    (void)server.hear();
+    send_once(second, kRequest);
+    receive_once(first, kReply);
+    receive_once(second, kReply);
+  }
+}
+
 /// Nothing, or a hog.
 std::optional<Hog> beside(bool hog) {
   return hog ? std::optional<Hog>(std::in_place, kCpu) : std::nullopt;
@@ -125,13 +136,7 @@ TEST_CASE("the parts of requests that one thread has open at a time are all that
       const auto port = static_cast<std::uint16_t>(server.hear());
       const UniqueFd first = connect_tcp(port);
       const UniqueFd second = connect_tcp(port);
-      for (int i = 0; i < kRequests; ++i) {
-        send_once(first, kRequest);
-        (void)server.hear();
-        send_once(second, kRequest);
-        receive_once(first, kReply);
-        receive_once(second, kReply);
-      }
+      ask_together(server, first, second);
       (void)server.hear();
       CHECK(served(where, "interleaved") == 2 * kRequests);
       check_sums(where);
@@ -334,13 +339,7 @@ TEST_CASE("requests that one thread has open at a time are told apart") {
   const auto port = static_cast<std::uint16_t>(server.hear());
   const UniqueFd first = connect_tcp(port);
   const UniqueFd second = connect_tcp(port);
-  for (int i = 0; i < kRequests; ++i) {
-    send_once(first, kRequest);
-    (void)server.hear();
-    send_once(second, kRequest);
-    receive_once(first, kReply);
-    receive_once(second, kReply);
-  }
+  ask_together(server, first, second);
   ask(first, kRequests, kRequest, kReply);
   (void)server.hear();
   CHECK(served(where, "interleaved") == 2 * kRequests);

@@ -6,6 +6,7 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <initializer_list>
 #include <string>
 #include <thread>
 
@@ -27,6 +28,23 @@ namespace {
 constexpr int kRequests = 11;
 constexpr std::size_t kRequest = 10;
 constexpr std::size_t kReply = 20;
+
+/// Asks, and ends the server. All requests are of that mode, and their parts are those that the server knows.
+Wrong ask_all(Child& server, const Watched& where, const Known& known, const char* mode,
+              std::initializer_list<request_part> parts) {
+  const UniqueFd client = connect_to(server);
+  ask(client, kRequests, kRequest, kReply);
+  (void)server.hear();
+  CHECK(served(where, mode) == kRequests);
+  Wrong wrong;
+  for (const request_part part : parts) {
+    compare(wrong, where, part, known[part], kRequests);
+  }
+  check_sums(where);
+  close_connection(server);
+  finish(server);
+  return wrong;
+}
 
 }  // namespace
 
@@ -51,17 +69,7 @@ TEST_CASE("what a request is read in is its receipt, and what came before its la
         (*known)[TACHO_PART_SLEEP] += {sleep, sleep};
       }
     });
-    const UniqueFd client = connect_to(server);
-    ask(client, kRequests, kRequest, kReply);
-    (void)server.hear();
-    CHECK(served(where, "same_thread") == kRequests);
-    Wrong wrong;
-    compare(wrong, where, TACHO_PART_RECEIVE, (*known)[TACHO_PART_RECEIVE], kRequests);
-    compare(wrong, where, TACHO_PART_SLEEP, (*known)[TACHO_PART_SLEEP], kRequests);
-    check_sums(where);
-    close_connection(server);
-    finish(server);
-    return wrong;
+    return ask_all(server, where, *known, "same_thread", {TACHO_PART_RECEIVE, TACHO_PART_SLEEP});
   });
 }
 
@@ -85,16 +93,7 @@ TEST_CASE("a thread may die with its request open: who answers it then was hande
         (*known)[TACHO_PART_SLEEP] += {sleep, sleep};
       }
     });
-    const UniqueFd client = connect_to(server);
-    ask(client, kRequests, kRequest, kReply);
-    (void)server.hear();
-    CHECK(served(where, "handed_over") == kRequests);
-    Wrong wrong;
-    compare(wrong, where, TACHO_PART_SLEEP, (*known)[TACHO_PART_SLEEP], kRequests);
-    check_sums(where);
-    close_connection(server);
-    finish(server);
-    return wrong;
+    return ask_all(server, where, *known, "handed_over", {TACHO_PART_SLEEP});
   });
 }
 
