@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from matrix.kernels import KERNELS, Kernel
 
-SELECTOR = "cgroup: /e2e"
+SELECTOR = "cgroup: /e2e*"
 SERVICE_STEPS = ("booted", "counted", "kprobes", "purged")
 # Of each way in which the programs differ one: without socket storage, by fentry, by kprobes with all that is new.
 SHORT = ("5.10 amd64, kprobe", "6.1 amd64, auto", "sid amd64, kprobe")
@@ -57,6 +57,7 @@ class Row:
             *(["kernel"] if self.kernel_tests else []),
             "tcp", "tcp6", "unix", "redis", "parts",
             *(["late-cpu"] if self.cpus else []),
+            "many",
         ]  # fmt: skip
 
     @property
@@ -87,7 +88,7 @@ class Row:
         lines += ["redis_step redis", "parts_step parts"]
         if self.cpus:
             lines.append(f"late_cpu_step {self.method} '{SELECTOR}' late-cpu")
-        lines.append("end_tacho")
+        lines += ["many_step many", "end_tacho"]
         if self.kernel_tests:
             lines.append(f"kernel_step {self.method} {self.selection}".rstrip())
         return "\n".join(lines) + "\n"
