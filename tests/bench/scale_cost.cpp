@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -92,26 +93,44 @@ void work(const Pipe& before, const Pipe& after, int connections, int repeats) {
   }
 }
 
+/// Processes that work until they are told to end.
+class Workers {
+ public:
+  void start(const std::function<void()>& live) {
+    const pid_t child = ::fork();
+    if (child < 0) {
+      die("fork");
+    }
+    if (child == 0) {
+      live();
+      std::_Exit(0);
+    }
+    children_.push_back(child);
+  }
+  void wait() const {
+    for (const pid_t child : children_) {
+      ::waitpid(child, nullptr, 0);
+    }
+  }
+
+ private:
+  std::vector<pid_t> children_;
+};
+
 /// Processes that pass a token to each other, and back.
 class Ring {
  public:
   /// Worker i lives in the cgroup of the directory `prefix` followed by i modulo the number of targets.
   Ring(const Shape& shape, const std::string& prefix)
-      : workers_(shape.workers), pipes_(static_cast<std::size_t>(shape.workers) + 1) {
+      : count_(shape.workers), pipes_(static_cast<std::size_t>(shape.workers) + 1) {
     const int each = shape.connections / shape.workers;
     const int repeats = kTurnsPerRound / shape.connections;
     turns_ = each * repeats * shape.workers;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(workers_); ++i) {
-      const pid_t child = ::fork();
-      if (child < 0) {
-        die("fork");
-      }
-      if (child == 0) {
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count_); ++i) {
+      workers_.start([&, i] {
         join_cgroup(prefix + std::to_string(i % static_cast<std::size_t>(shape.targets)));
         work(pipes_[i], pipes_[i + 1], each, repeats);
-        std::_Exit(0);
-      }
-      children_.push_back(child);
+      });
     }
     round(Token::Kind::turns);
   }
@@ -119,9 +138,7 @@ class Ring {
   Ring& operator=(const Ring&) = delete;
   ~Ring() {
     round(Token::Kind::end);
-    for (const pid_t child : children_) {
-      ::waitpid(child, nullptr, 0);
-    }
+    workers_.wait();
   }
 
   /// Nanoseconds of all workers' turns.
@@ -133,7 +150,7 @@ class Ring {
     return static_cast<double>(token.ns);
   }
   [[nodiscard]] int turns() const { return turns_; }
-  [[nodiscard]] int switches() const { return workers_ + 1; }
+  [[nodiscard]] int switches() const { return count_ + 1; }
 
   /// Nanoseconds a send or receive.
   [[nodiscard]] double operation() const { return round(Token::Kind::turns) / turns_ / kOperationsPerTurn; }
@@ -149,10 +166,10 @@ class Ring {
   }
 
  private:
-  int workers_;
+  int count_;
   int turns_ = 0;
   std::vector<Pipe> pipes_;
-  std::vector<pid_t> children_;
+  Workers workers_;
 };
 
 /// A process on each of two CPUs, which work at once.
@@ -161,17 +178,11 @@ class Both {
   /// The one on CPU i lives in the cgroup of the directory `prefix` followed by i modulo the number of targets.
   Both(int targets, const std::string& prefix) {
     for (int i = 0; i < kCpus; ++i) {
-      const pid_t child = ::fork();
-      if (child < 0) {
-        die("fork");
-      }
-      if (child == 0) {
+      workers_.start([&, i] {
         stay_on_one_cpu(static_cast<unsigned>(i));
         join_cgroup(prefix + std::to_string(i % targets));
         work(to_[static_cast<std::size_t>(i)], from_[static_cast<std::size_t>(i)], 1, kTurnsPerRound);
-        std::_Exit(0);
-      }
-      children_.push_back(child);
+      });
     }
     round(Token::Kind::turns);
   }
@@ -179,9 +190,7 @@ class Both {
   Both& operator=(const Both&) = delete;
   ~Both() {
     round(Token::Kind::end);
-    for (const pid_t child : children_) {
-      ::waitpid(child, nullptr, 0);
-    }
+    workers_.wait();
   }
 
   /// Nanoseconds a send or receive, of the least disturbed of the rounds.
@@ -213,7 +222,7 @@ class Both {
 
   static constexpr int kCpus = 2;
   std::array<Pipe, kCpus> to_, from_;
-  std::vector<pid_t> children_;
+  Workers workers_;
 };
 
 struct Cost {
