@@ -84,8 +84,11 @@ static __always_inline bool answers_handshake(struct socket_state *st)
 		st->asks = false;
 		return true;
 	}
+	/* It is refused, or the server says goodbye: neither answers a call. */
+	if (type == TLS_ALERT_RECORD)
+		st->tls = TLS_ALERT;
 	/* The handshake of a connection that is older than tacho was not seen. */
-	if (st->tls == TLS_HELLO || type == TLS_APPLICATION_DATA)
+	else if (st->tls == TLS_HELLO || type == TLS_APPLICATION_DATA)
 		st->tls = TLS_CONNECTED;
 	return false;
 }

@@ -68,6 +68,7 @@ TEST_CASE("what a client asks right behind its part of a handshake of TLS 1.2 is
 TEST_CASE("what a client's handshakes take to and fro are no calls, all others are") {
   const std::string ticket = record(22, std::string(180, 't'));
   const std::string answer = record(23, std::string(90, 'a'));
+  const std::string refused = record(21, "\2\50");
   // The flights of the server, and how many of them are answers to calls.
   const std::vector<std::pair<std::vector<std::string>, int>> cases = {
       {{kHello, answer, answer}, 2},                                          // TLS 1.3, and 1.2 resumed
@@ -76,6 +77,9 @@ TEST_CASE("what a client's handshakes take to and fro are no calls, all others a
       {{"yes", kHello, kChangeCipherSpec + kFinished, answer}, 2},            // a plain exchange before it
       {{kHello, kHello + kChangeCipherSpec + kFinished, answer}, 1},          // TLS 1.3, another hello was asked for
       {{kChangeCipherSpec, answer, "\x17\x03\x03", std::string(4, 'x')}, 4},  // no TLS
+      {{refused}, 0},                                                         // the hello is refused,
+      {{kHello, refused}, 0},                                                 // or the client's certificate
+      {{kHello, kChangeCipherSpec + kFinished, answer, kAlert}, 1},           // a goodbye, and no answer
   };
   for (const auto& [replies, calls] : cases) {
     Flights flights;
