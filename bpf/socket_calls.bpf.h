@@ -135,6 +135,8 @@ static __always_inline void begin_goodbye(struct socket_state *st, u32 bytes)
 		return;
 	} else if (is_last_flight(bytes)) {
 		st->tls = TLS_FLIGHT;
+		/* As on a new connection: tickets come unasked (answers_earlier_call()). */
+		st->sampler = 0;
 	} else if (record_type(0) == TLS_APPLICATION_DATA || has_data_behind_handshake(bytes)) {
 		st->asks = true;
 	}
