@@ -64,6 +64,9 @@ static __always_inline bool ends_with_short_line(u64 last)
 	       (u8)(last >> 32) == '\n';
 }
 
+/* The end of HTTP's fields. */
+#define BLANK_LINE 0x0d0a0d0aU
+
 /* Bytes of a beginning, and of it and the end of a word. */
 #define BEGINNING_BYTES 4
 #define COMMAND_BYTES 5
@@ -84,6 +87,8 @@ static long scan_beginning(u32 index, struct sample_scan *scan)
 		known->head = last;
 	else if (at >= 2 * BEGINNING_BYTES - 1 && (u32)last == known->head)
 		known->found = true;
+	if (last >> 32 == BLANK_LINE && !known->behind)
+		known->behind = last;
 	if (at == COMMAND_BYTES - 1)
 		known->commands = is_command(last);
 	else if (known->commands && (u8)(last >> 8 * COMMAND_BYTES) == '\n')
@@ -92,6 +97,22 @@ static long scan_beginning(u32 index, struct sample_scan *scan)
 }
 
 DEFINE_LOOP(scan_beginnings, scan_beginning, struct sample_scan, find_sample)
+
+/* The methods of HTTP, by their first four bytes: each has a reply (RFC 9110, 9.1). */
+static __always_inline bool is_http_method(u32 head)
+{
+	switch (head) {
+	case 0x20544547: /* "GET " */
+	case 0x44414548: /* HEAD */
+	case 0x54534f50: /* POST */
+	case 0x20545550: /* "PUT " */
+	case 0x454c4544: /* DELETE */
+	case 0x4954504f: /* OPTIONS */
+	case 0x43544150: /* PATCH */
+		return true;
+	}
+	return false;
+}
 
 /* The shortest two requests that are looked for. */
 #define SEVERAL_LEAST 12
@@ -116,6 +137,7 @@ __noinline u32 begins_again(u64 bytes)
 	known->digits = any_digit(head) == '0' ? 0xff : 0;
 	scan_beginnings(0, SAMPLE_BYTES);
 	return known->found || (known->commands > 1 && !ends_with_short_line(known->last)) ||
+	       (is_http_method(head) && is_http_method(__builtin_bswap32(known->behind))) ||
 	       has_several_frames(bytes);
 }
 
@@ -214,25 +236,10 @@ static __always_inline bool is_whole_message(u32 head, u32 head_length, u32 read
 
 	if (head_length == SHORT_LENGTH_BYTES)
 		return read == by_short;
-	if (head_length == LONG_LENGTH_BYTES || head_length == NATIVE_HEADER_BYTES)
+	if (head_length == LONG_LENGTH_BYTES || head_length == LDAP_HEAD_BYTES ||
+	    head_length == NATIVE_HEADER_BYTES)
 		return read == by_long;
 	return read == head_length && (read == by_short || read == by_long);
-}
-
-/* The methods of HTTP, by their first four bytes: each has a reply (RFC 9110, 9.1). */
-static __always_inline bool is_http_method(u32 head)
-{
-	switch (head) {
-	case 0x20544547: /* "GET " */
-	case 0x44414548: /* HEAD */
-	case 0x54534f50: /* POST */
-	case 0x20545550: /* "PUT " */
-	case 0x454c4544: /* DELETE */
-	case 0x4954504f: /* OPTIONS */
-	case 0x43544150: /* PATCH */
-		return true;
-	}
-	return false;
 }
 
 /*

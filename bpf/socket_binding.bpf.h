@@ -43,7 +43,7 @@ static __always_inline void leave_target(struct socket_state *st, struct sock *s
 	if (is_kernel_thread())
 		return;
 	st->counted = false;
-	count_closed(st, sk);
+	count_closed(st, sk, END_IS_LEAVING);
 	st->counted = counted;
 }
 
@@ -62,12 +62,24 @@ static __always_inline bool knows_arrival(const struct socket_state *st, const s
 	return tp && st->role == TACHO_ROLE_SERVER && st->arrival && st->arrival_seq == FIELD(tp, copied_seq);
 }
 
+/*
+ * Whoever takes a connection over with a request that has been read answers it: then it counts, and is not in
+ * flight before. Threads of the target before are none of its own.
+ */
+static __always_inline void take_turn_along(struct socket_state *st)
+{
+	st->ended = st->turn - 1;
+	st->counted_late = true;
+	st->reader = 0;
+}
+
 /* It goes to another target, or begins anew with the same one: what was open may have ended unseen. */
 static __always_inline void change_target(struct socket_state *st, struct sock *sk, bool same)
 {
 	struct tcp_sock *tp = tcp_sock_of(sk);
 
-	count_closed(st, sk);
+	if (count_closed(st, sk, END_IS_LEAVING) && !same)
+		take_turn_along(st);
 	if (tp)
 		st->read_seq = FIELD(tp, copied_seq);
 	if (same) {
@@ -98,7 +110,7 @@ static __noinline void follow_settings(struct sock *sk, struct socket_state *st)
 		return;
 	if (!server_is_wanted(&st->target, sk)) {
 		if (st->role != TACHO_ROLE_IGNORED)
-			count_closed(st, sk);
+			count_closed(st, sk, END_IS_LEAVING);
 		st->role = TACHO_ROLE_IGNORED;
 		return;
 	}

@@ -84,6 +84,7 @@ struct sample {
 		u32 digits;   /* 0xff: they are told apart */
 		u32 commands; /* all of its lines, so far; 0: it has others */
 		u32 found;
+		u32 behind; /* the first blank line */
 	} beginnings;
 	struct packets { /* see socket_broker_packets.bpf.h */
 		/* All 0: between two packets. */

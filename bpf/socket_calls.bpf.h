@@ -84,8 +84,11 @@ static __always_inline bool answers_handshake(struct socket_state *st)
 		st->asks = false;
 		return true;
 	}
+	/* It is refused, or the server says goodbye: neither answers a call. */
+	if (type == TLS_ALERT_RECORD)
+		st->tls = TLS_ALERT;
 	/* The handshake of a connection that is older than tacho was not seen. */
-	if (st->tls == TLS_HELLO || type == TLS_APPLICATION_DATA)
+	else if (st->tls == TLS_HELLO || type == TLS_APPLICATION_DATA)
 		st->tls = TLS_CONNECTED;
 	return false;
 }
@@ -132,6 +135,8 @@ static __always_inline void begin_goodbye(struct socket_state *st, u32 bytes)
 		return;
 	} else if (is_last_flight(bytes)) {
 		st->tls = TLS_FLIGHT;
+		/* As on a new connection: tickets come unasked (answers_earlier_call()). */
+		st->sampler = 0;
 	} else if (record_type(0) == TLS_APPLICATION_DATA || has_data_behind_handshake(bytes)) {
 		st->asks = true;
 	}

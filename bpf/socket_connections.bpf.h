@@ -111,11 +111,44 @@ static __always_inline bool is_out_of_date(const struct socket_state *st)
 	return was_empty_since(&st->target, st->generation);
 }
 
-static __always_inline void count_end(struct socket_state *st, struct sock *sk, bool handed_over)
+/* How a connection ends, or leaves its target. */
+enum connection_end {
+	END_BEGINS,    /* the hook of a send may still come */
+	END_IS_OVER,   /* no more */
+	END_IS_LEAVING /* it goes on elsewhere */
+};
+
+/*
+ * The turn whose late hook will not come (begins_another()), unless it is the open one. A global function:
+ * verified once a program. @param target index and epoch
+ */
+__noinline int dismiss_late_turn(u64 target, u32 differs)
+{
+	struct target_ref from = {.index = target >> 32, .epoch = target};
+	struct socket_shard *shared = differs ? get_shared_shard(&from) : NULL;
+
+	if (shared)
+		add_atomic(&shared->dismissed, 1);
+	return 0;
+}
+
+/* The turns of a unix socket count when they are answered. Without branches, which the verifier would follow.
+ */
+static __always_inline u32 differs_from_late(const struct socket_state *st)
+{
+	return (st->late_turn ^ st->turn) & ((u32)st->close_unseen - 1);
+}
+
+/*
+ * A turn that has a reply of which no hook has told, nor will one, is in flight no more: somebody sent it who
+ * is not watched, or the hook was kept from us.
+ * @return whether a turn was open, of a target that is still there
+ */
+static __always_inline bool count_end(struct socket_state *st, struct sock *sk, enum connection_end end)
 {
 	struct socket_shard *shared = get_shared_shard(&st->target);
-	bool open =
-	    is_open(st) && (handed_over || !is_being_answered(st, tcp_sock_of(sk)) || is_out_of_date(st));
+	bool unseen = end == END_IS_LEAVING || is_being_answered(st, tcp_sock_of(sk));
+	bool open = is_open(st) && (end != END_BEGINS || !unseen || is_out_of_date(st));
 
 	if (shared) {
 		if (st->tls == TLS_LAST) {
@@ -125,10 +158,14 @@ static __always_inline void count_end(struct socket_state *st, struct sock *sk, 
 			finish_reply(st, shared, true);
 		}
 		if (open && !is_counted_late(st) && !is_left_out(st) && !was_forgotten(st))
-			add_atomic(&shared->unanswered, 1);
-		http2_closed(st, sk, shared, handed_over);
+			add_atomic(unseen ? &shared->dismissed : &shared->unanswered, 1);
+		http2_closed(st, sk, shared, end == END_IS_LEAVING);
 		if (st->counted)
 			add_atomic(&shared->connections_closed[role_index(st)], 1);
+	}
+	if (end != END_BEGINS && st->late_read) {
+		st->late_read = 0;
+		dismiss_late_turn((u64)st->target.index << 32 | st->target.epoch, differs_from_late(st));
 	}
 	st->first_reply = 0;
 	st->counted = false;
@@ -137,6 +174,7 @@ static __always_inline void count_end(struct socket_state *st, struct sock *sk, 
 	release_reader(st);
 	if (open)
 		st->ended = st->turn;
+	return open && shared;
 }
 
 /*
@@ -179,22 +217,25 @@ static __always_inline void observe_last_turn(struct socket_state *st)
 	observe_answer(st, shared, st->first_reply, true);
 }
 
-/* The connection is handed to another target. */
-static __always_inline void count_closed(struct socket_state *st, struct sock *sk)
+/* The connection is handed to another target, or its end was missed. */
+static __always_inline bool count_closed(struct socket_state *st, struct sock *sk, enum connection_end end)
 {
 	if (st->tls == TLS_TICKET || got_tickets(st))
 		observe_last_turn(st);
-	count_end(st, sk, true);
+	return count_end(st, sk, end);
 }
+
+/* In which a send may be under way. */
+#define STATES_OF_SENDS (1U << TCP_ESTABLISHED | 1U << TCP_CLOSE_WAIT | 1U << TCP_SYN_RECV)
 
 /*
  * The connection is over, which was in `state`. A reset may come while a send is under way whose hook has
- * still to run: that one will end the turn.
+ * still to run: that one will end the turn. When a goodbye has been answered, no send is under way.
  */
 static __always_inline void connection_ended(struct socket_state *st, struct sock *sk, int state)
 {
 	if (st->tls == TLS_TICKET || got_tickets(st) ||
 	    (st->tls == TLS_LAST && !st->parted && !is_ended_by_us(sk, state) && !has_left_unread(sk)))
 		observe_last_turn(st);
-	count_end(st, sk, false);
+	count_end(st, sk, 1U << (state & 31) & STATES_OF_SENDS ? END_BEGINS : END_IS_OVER);
 }

@@ -2,14 +2,14 @@
 /*
  * Messages that tell their length: in two bytes in front (DNS by TCP), in four (Kafka, Thrift; the first bit
  * may be set, ONC RPC), at the end of a header of nine (Cassandra, versions 3 and 4), in 17 bits of a header
- * with a checksum, before another checksum (Cassandra, version 5). Such protocols number their requests and
- * carry many at a time.
+ * with a checksum, before another checksum (Cassandra, version 5), behind the mark of a sequence that begins
+ * with a number (LDAP, RFC 4511, 4.1.1). Such protocols number their requests and carry many at a time.
  */
 #pragma once
 
 #include "socket_buffers.bpf.h"
 
-enum framing { FRAMED_SHORT, FRAMED_LONG, FRAMED_NATIVE, FRAMED_CHECKED, FRAMINGS };
+enum framing { FRAMED_SHORT, FRAMED_LONG, FRAMED_NATIVE, FRAMED_CHECKED, FRAMED_LDAP, FRAMINGS };
 
 #define SHORT_LENGTH_BYTES 2
 #define LONG_LENGTH_BYTES 4
@@ -19,6 +19,10 @@ enum framing { FRAMED_SHORT, FRAMED_LONG, FRAMED_NATIVE, FRAMED_CHECKED, FRAMING
 #define CHECKED_LENGTH_MASK 0x1ffffU
 #define CHECKED_BYTES 10 /* before and behind what it holds */
 #define DNS_HEADER_BYTES 12
+/* What OpenLDAP's library reads by itself first. */
+#define LDAP_HEAD_BYTES 8
+#define BER_SEQUENCE 0x30
+#define BER_INTEGER 2
 /* The bytes that tell it. */
 #define FRAME_HEAD_BYTES NATIVE_HEADER_BYTES
 /* Followed so far in one read. */
@@ -27,6 +31,24 @@ enum framing { FRAMED_SHORT, FRAMED_LONG, FRAMED_NATIVE, FRAMED_CHECKED, FRAMING
 struct frame_head {
 	u8 bytes[FRAME_HEAD_BYTES];
 };
+
+/*
+ * Of the whole message: a length below 128 is one byte, else that byte tells how many bytes of it follow
+ * (X.690, 8.1.3). Without more branches than it needs: the verifier comes here often.
+ */
+static __always_inline u64 ldap_length(const struct frame_head *head)
+{
+	u8 first = head->bytes[1];
+	u32 more = (first >> 7) * (first & 7);
+	u64 behind, length = first;
+
+	__builtin_memcpy(&behind, &head->bytes[1], sizeof(behind));
+	if (head->bytes[0] != BER_SEQUENCE || (u8)(behind >> 8 * (more + 1)) != BER_INTEGER)
+		return 0;
+	if (more)
+		length = __builtin_bswap64(behind) << 8 >> (64 - 8 * more);
+	return 2 + more + (u32)length;
+}
 
 /* Of the whole message; 0: too short, or not framed so. */
 static __always_inline u64 frame_length(u32 framing, const struct frame_head *head)
@@ -46,6 +68,8 @@ static __always_inline u64 frame_length(u32 framing, const struct frame_head *he
 		return (b[0] == 3 || b[0] == 4) && b[4] <= NATIVE_OPCODE_MOST
 			   ? NATIVE_HEADER_BYTES + (u64)length
 			   : 0;
+	case FRAMED_LDAP:
+		return ldap_length(head);
 	default:
 		length = ((u32)b[2] << 16 | (u32)b[1] << 8 | b[0]) & CHECKED_LENGTH_MASK;
 		return length >= NATIVE_HEADER_BYTES ? CHECKED_BYTES + length : 0;
@@ -87,7 +111,7 @@ __noinline u32 has_several_frames(u64 bytes)
 #define SHARING_REQUEST_MOST 1100
 
 /*
- * Of a message whose length stands behind its first four bytes, if the running call has all of it, or its
+ * Of a message whose length does not stand in its first four bytes, if the running call has all of it, or its
  * header: its length as if it stood in front, in the order of the network; else 0. A global function, too.
  */
 __noinline u32 length_as_in_front(u32 bytes)
@@ -96,10 +120,13 @@ __noinline u32 length_as_in_front(u32 bytes)
 	struct frame_head head;
 	u64 length;
 
-	if (!buffer || bytes < FRAME_HEAD_BYTES || bpf_probe_read_user(&head, sizeof(head), buffer))
+	if (!buffer || bytes < LDAP_HEAD_BYTES || bpf_probe_read_user(&head, sizeof(head), buffer))
 		return 0;
 	length = frame_length(FRAMED_NATIVE, &head);
-	if (length != bytes && bytes != NATIVE_HEADER_BYTES)
-		length = frame_length(FRAMED_CHECKED, &head) == bytes ? bytes : 0;
+	if (length != bytes && bytes != NATIVE_HEADER_BYTES) {
+		length = frame_length(FRAMED_LDAP, &head);
+		if (length != bytes && bytes != LDAP_HEAD_BYTES)
+			length = frame_length(FRAMED_CHECKED, &head) == bytes ? bytes : 0;
+	}
 	return length && length <= SHARING_REQUEST_MOST ? bpf_htonl(length - LONG_LENGTH_BYTES) : 0;
 }

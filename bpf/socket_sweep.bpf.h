@@ -139,7 +139,7 @@ static __always_inline void sweep_socket(struct sock *sk, struct socket_state *s
 	sweep_turn(sk, st, bpf_ktime_get_ns());
 	if ((st->counted || is_open(st)) && (is_tcp(sk) || is_mptcp(sk)) &&
 	    FIELD(sk, __sk_common.skc_state) == TCP_CLOSE)
-		count_closed(st, sk);
+		count_closed(st, sk, END_IS_OVER);
 }
 
 #if !SOCKET_STORAGE

@@ -9,7 +9,6 @@
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -80,14 +79,6 @@ void exchange_fast(const UniqueFd& listener) {
   must(state_of(server) == TCP_SYN_RECV, "half-open");
   serve(server, 1, 31, 67);
   receive_once(client, 67);
-}
-
-/// The other process' socket of that number, as ours.
-UniqueFd take_from(pid_t pid, int descriptor) {
-  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  UniqueFd taken(static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), descriptor, 0)));
-  must(taken.get() >= 0, "pidfd_getfd");
-  return taken;
 }
 
 double connections(const Watched& where, const char* name) {

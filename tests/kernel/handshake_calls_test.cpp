@@ -3,8 +3,10 @@
 #include <sys/socket.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -68,6 +70,7 @@ TEST_CASE("what a client asks right behind its part of a handshake of TLS 1.2 is
 TEST_CASE("what a client's handshakes take to and fro are no calls, all others are") {
   const std::string ticket = record(22, std::string(180, 't'));
   const std::string answer = record(23, std::string(90, 'a'));
+  const std::string refused = record(21, "\2\50");
   // The flights of the server, and how many of them are answers to calls.
   const std::vector<std::pair<std::vector<std::string>, int>> cases = {
       {{kHello, answer, answer}, 2},                                          // TLS 1.3, and 1.2 resumed
@@ -76,6 +79,9 @@ TEST_CASE("what a client's handshakes take to and fro are no calls, all others a
       {{"yes", kHello, kChangeCipherSpec + kFinished, answer}, 2},            // a plain exchange before it
       {{kHello, kHello + kChangeCipherSpec + kFinished, answer}, 1},          // TLS 1.3, another hello was asked for
       {{kChangeCipherSpec, answer, "\x17\x03\x03", std::string(4, 'x')}, 4},  // no TLS
+      {{refused}, 0},                                                         // the hello is refused,
+      {{kHello, refused}, 0},                                                 // or the client's certificate
+      {{kHello, kChangeCipherSpec + kFinished, answer, kAlert}, 1},           // a goodbye, and no answer
   };
   for (const auto& [replies, calls] : cases) {
     Flights flights;
@@ -166,4 +172,49 @@ TEST_CASE("the goodbye of a client that is answered by one is no call") {
   for (const auto& [flights, calls] : cases) {
     check_calls(flights, calls);
   }
+}
+
+TEST_CASE("session tickets that are unread when a client asks, late in its connection, are no answers") {
+  constexpr int kConnections = 5;
+  constexpr int kBefore = 3;
+  const std::string ticket = record(23, std::string(250, 't'));
+  const std::string answer = record(23, std::string(90, 'a'));
+  const Watched where;
+  const UniqueFd listener = listen_tcp();
+  const auto port = port_of(listener);
+  Child client(where.directory(), [&, port](Line& parent) {
+    for (int i = 0; i < kConnections; ++i) {
+      const UniqueFd connection = connect_tcp(port);
+      ask(connection, kBefore, 10, 10);
+      send_bytes(connection, kHello);
+      receive_once(connection, kHello.size());
+      send_bytes(connection, kChangeCipherSpec + kFinished);
+      (void)parent.hear();
+      send_bytes(connection, kRequest);
+      receive_once(connection, ticket.size() + answer.size());
+      ask(connection, 1, 10, 10);
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  for (int i = 0; i < kConnections; ++i) {
+    const UniqueFd server = accept_from(listener);
+    serve(server, kBefore, 10, 10);
+    receive_once(server, kHello.size());
+    send_bytes(server, kHello);
+    receive_once(server, (kChangeCipherSpec + kFinished).size());
+    send_bytes(server, ticket);
+    // For longer than the hook of a send may be late.
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    client.tell();
+    receive_once(server, kRequest.size());
+    send_bytes(server, answer);
+    serve(server, 1, 10, 10);
+  }
+  (void)client.hear();
+  const double sends = where.sends();
+  REQUIRE(shared().wait_for([&] { return where.value("tacho_observed_rps") > 0 && where.sends() == sends; }));
+  CHECK(where.value("tacho_target_condition", {{"condition", "multiplexed_calls"}}) == 0);
+  client.tell();
+  client.finish();
 }

@@ -238,3 +238,28 @@ TEST_CASE("a receive or a send that was missed costs no request, and the next on
     finish(server);
   }
 }
+
+TEST_CASE("a reply that was missed leaves nothing in flight when its connection ends") {
+  for (const int reads_behind : {0, 2}) {
+    CAPTURE(reads_behind);
+    const Watched where;
+    Child server = server_that(where.directory(), [reads_behind](const UniqueFd& connection, Line&) {
+      serve(connection, 1 + reads_behind, 10, 10);
+    });
+    const UniqueFd client = connect_to(server);
+    {
+      const auto missed = miss("socket_send");
+      if (!missed) {
+        return;
+      }
+      ask(client, 1 + reads_behind, 10, 10);
+      (void)server.hear();
+    }
+    CHECK(where.value("tacho_requests_in_flight") > 0);
+    close_connection(server);
+    // When the client has acknowledged the goodbye.
+    CHECK(shared().wait_for([&] { return where.value("tacho_requests_in_flight") == 0; }));
+    CHECK(where.value("tacho_requests_unanswered_total") == 0);
+    finish(server);
+  }
+}

@@ -116,6 +116,8 @@ std::vector<Habit> in_the_clear() {
       {"commands with tags", {{"a001 NOOP\r\na002 NOOP\r\n"}}, true},
       {"different commands, a line each", {{"EHLO x\r\n"}, {mail}, {"a line\r\n.\r\n"}, {"QUIT\r\n"}}, true},
       {"several that begin differently", {{"select a\ninsert b\n"}, {"{\"get\":1}\n[2,3,4,5]\n"}}, false},
+      {"different methods", {{kGet + "HEAD / HTTP/1.1\r\n\r\n"}}, true},
+      {"different commands of small letters", {{"get a\r\nset b 0 0 1\r\nx\r\nincr c 1\r\n"}}, false},
       {"one by one", {ask, ask, ask}, false},
       {"a command of several words", {{set}, {get}}, false},
       {"mail, one by one",
@@ -144,6 +146,16 @@ std::string native(char id, char length) {
 /// The same in the frame of version 5, between checksums.
 std::string checked(char id, char length) {
   return std::string(1, static_cast<char>(length + 9)) + "\0\2crc"s + native(id, length) + "crc4";
+}
+
+/// A message of LDAP (RFC 4511, 4.1.1): its length in so many bytes, its number, and what it wants.
+std::string ldap(char id, std::size_t length_bytes, std::size_t length) {
+  std::string text = "0";
+  if (length_bytes > 1) {
+    text += static_cast<char>(0x80 + (length_bytes - 1));
+    text += std::string(length_bytes - 2, '\0');
+  }
+  return text + static_cast<char>(length) + "\2\1" + id + static_cast<char>(0x60 + id) + std::string(length - 4, 'q');
 }
 
 /// Requests that are read one by one and answered later, and single ones that look a little like that.
@@ -193,6 +205,8 @@ std::vector<Habit> in_frames() {
     return "\x80\0\0"s + length + std::string(static_cast<std::size_t>(length), 'q');  // of ONC RPC
   };
   const auto header = [](char id, char length) { return native(id, length).substr(0, 9); };
+  const Turn search{ldap(1, 1, 35).substr(0, 8), ldap(1, 1, 35).substr(8)};
+  const Turn modify{ldap(6, 1, 50).substr(0, 8), ldap(6, 1, 50).substr(8)};
   return {
       {"two in one read", {{framed(30) + framed(41)}}, true},
       {"many in one read", {{times(9, framed(30) + framed(41))}}, true},
@@ -205,6 +219,11 @@ std::vector<Habit> in_frames() {
        true,
        true},
       {"each by itself, between checksums", {{checked(1, 30), checked(2, 50)}}, true, true},
+      {"two of LDAP in one read", {{ldap(1, 1, 35) + ldap(6, 1, 50)}}, true},
+      {"two of LDAP with long lengths", {{ldap(1, 2, 35) + ldap(6, 3, 50)}, {ldap(1, 5, 35) + ldap(6, 5, 50)}}, true},
+      {"each of LDAP by itself", {{ldap(1, 1, 35), ldap(6, 1, 50)}}, true, true},
+      {"each of LDAP, heads and the rest", {{search[0], search[1], modify[0], modify[1]}}, true, true},
+      {"one of LDAP at a time", {search, modify, {ldap(1, 1, 35)}, {ldap(6, 5, 50)}}, false, true},
       {"one by one", {{framed(30)}, {call(41)}, {native(1, 30)}, {checked(2, 50)}}, false, true},
       {"a header and its body",
        {{header(1, 30), framed(30).substr(4)}, {header(2, 50), framed(50).substr(4)}},

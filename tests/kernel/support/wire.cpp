@@ -4,6 +4,8 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <vector>
@@ -73,6 +75,13 @@ UniqueFd accept_from(const UniqueFd& listener) {
   must(static_cast<bool>(socket), "accept");
   send_at_once(socket);
   return socket;
+}
+
+UniqueFd take_from(pid_t pid, int descriptor) {
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  UniqueFd taken(static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), descriptor, 0)));
+  must(taken.get() >= 0, "pidfd_getfd");
+  return taken;
 }
 
 void send_bytes(const UniqueFd& socket, std::string_view bytes) {

@@ -29,6 +29,8 @@ std::uint16_t port_of(const UniqueFd& socket);
 /// A connection to it that sends at once (TCP_NODELAY).
 UniqueFd connect_tcp(std::uint16_t port);
 UniqueFd accept_from(const UniqueFd& listener);
+/// The other process' socket of that number, as ours.
+UniqueFd take_from(pid_t pid, int descriptor);
 
 /// Exactly one send of `size` bytes, none of which is left over.
 void send_once(const UniqueFd& socket, std::size_t size);

@@ -1,0 +1,163 @@
+// Connections that go from one process to another in the middle of a request.
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <string>
+
+#include "kernel/support/child.h"
+#include "kernel/support/place.h"
+#include "kernel/support/running.h"
+#include "kernel/support/wire.h"
+
+using tacho::UniqueFd;
+using namespace tacho::kernel_test;
+
+namespace {
+
+constexpr int kConnections = 5;
+constexpr int kMore = 3;
+constexpr std::size_t kRequest = 30;
+constexpr std::size_t kReply = 20;
+
+/// Accepts connections and reads so many bytes of each before it tells its number; closes it when it hears a word.
+Child reader_at(const Place& place, const std::string& cgroup, std::size_t bytes) {
+  return Child(cgroup, [&place, bytes](Line& parent) {
+    const UniqueFd listener = place.listen();
+    parent.tell();
+    for (int i = 0; i < kConnections; ++i) {
+      const UniqueFd connection = place.accept(listener);
+      receive_once(connection, bytes);
+      parent.tell(static_cast<std::uint64_t>(connection.get()));
+      (void)parent.hear();
+    }
+    (void)parent.hear();
+  });
+}
+
+/// Takes the connections over whose numbers it hears, reads the rest of the request, answers it, and serves more.
+Child answerer(const Child& reader, const std::string& cgroup, std::size_t rest) {
+  return Child(cgroup, [from = reader.pid(), rest](Line& parent) {
+    for (int i = 0; i < kConnections; ++i) {
+      const UniqueFd connection = take_from(from, static_cast<int>(parent.hear()));
+      if (rest > 0) {
+        receive_once(connection, rest);
+      }
+      send_once(connection, kReply);
+      serve(connection, kMore, kRequest, kReply);
+      parent.tell();
+      (void)parent.hear();
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+}
+
+void check_counts(const Watched& where, double requests) {
+  CHECK(where.value("tacho_requests_total") == requests);
+  CHECK(where.observations("tacho_request_duration_seconds") == requests);
+  CHECK(where.value("tacho_requests_unanswered_total") == 0);
+  CHECK(where.value("tacho_oneway_messages_total") == 0);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+}
+
+double active(const Watched& where) {
+  return where.value("tacho_connections_active", {{"role", "server"}});
+}
+
+/// @param read by the first process, of each connection's first request
+void hand_over(const Place& place, std::size_t read, const Watched& first, const Watched* second) {
+  Child reading = reader_at(place, first.directory(), read);
+  Child answering = answerer(reading, second == nullptr ? "" : second->directory(), kRequest - read);
+  (void)reading.hear();
+  for (int i = 0; i < kConnections; ++i) {
+    const UniqueFd client = place.connect();
+    send_once(client, kRequest);
+    answering.tell(reading.hear());
+    receive_once(client, kReply);
+    ask(client, kMore, kRequest, kReply);
+    (void)answering.hear();
+    reading.tell();
+    answering.tell();
+  }
+  (void)answering.hear();
+  CHECK(shared().wait_for([&] { return active(first) == 0 && (second == nullptr || active(*second) == 0); }));
+  for (Child* child : {&reading, &answering}) {
+    child->tell();
+    child->finish();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a request that one target has read and another one answers is the other's") {
+  for (const Place::Kind kind : {Place::Kind::tcp, Place::Kind::unix_stream}) {
+    for (const std::size_t read : {kRequest, kRequest / 2}) {
+      CAPTURE(name_of(kind), read);
+      const Place place(kind);
+      const Watched first;
+      const Watched second;
+      hand_over(place, read, first, &second);
+      check_counts(first, 0);
+      check_counts(second, kConnections * (1 + kMore));
+    }
+  }
+}
+
+TEST_CASE("a request that somebody answers who is not watched is in flight no more when its connection ends") {
+  for (const Place::Kind kind : {Place::Kind::tcp, Place::Kind::unix_stream}) {
+    CAPTURE(name_of(kind));
+    const Place place(kind);
+    const Watched first;
+    hand_over(place, kRequest, first, nullptr);
+    check_counts(first, 0);
+  }
+}
+
+TEST_CASE("one target reads and another one answers: each request counts once, with one of them") {
+  constexpr int kRounds = 40;
+  for (const bool watched : {true, false}) {
+    CAPTURE(watched);
+    const Place place(Place::Kind::tcp);
+    const Watched first;
+    const Watched second;
+    Child reading(first.directory(), [&place](Line& parent) {
+      const UniqueFd listener = place.listen();
+      parent.tell();
+      const UniqueFd connection = place.accept(listener);
+      parent.tell(static_cast<std::uint64_t>(connection.get()));
+      for (int i = 0; i < kRounds; ++i) {
+        receive_once(connection, kRequest);
+        parent.tell();
+      }
+      (void)parent.hear();
+    });
+    (void)reading.hear();
+    const UniqueFd client = place.connect();
+    const int descriptor = static_cast<int>(reading.hear());
+    Child answering(watched ? second.directory() : "", [from = reading.pid(), descriptor](Line& parent) {
+      const UniqueFd connection = take_from(from, descriptor);
+      for (int i = 0; i < kRounds; ++i) {
+        (void)parent.hear();
+        send_once(connection, kReply);
+      }
+      (void)parent.hear();
+    });
+    for (int i = 0; i < kRounds; ++i) {
+      send_once(client, kRequest);
+      (void)reading.hear();
+      answering.tell();
+      receive_once(client, kReply);
+    }
+    for (Child* child : {&reading, &answering}) {
+      child->tell();
+      child->finish();
+    }
+    const auto both = [&](const char* name) { return first.value(name) + second.value(name); };
+    CHECK(shared().wait_for([&] { return active(first) + active(second) == 0; }));
+    CHECK(both("tacho_requests_total") == (watched ? kRounds : 0));
+    CHECK(both("tacho_requests_unanswered_total") == 0);
+    CHECK(first.value("tacho_requests_in_flight") == 0);
+    CHECK(second.value("tacho_requests_in_flight") == 0);
+  }
+}
