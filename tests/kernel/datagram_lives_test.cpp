@@ -1,0 +1,79 @@
+// Datagram sockets that do not stay with one peer, one side or one reply.
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "kernel/support/child.h"
+#include "kernel/support/datagrams.h"
+#include "kernel/support/running.h"
+#include "kernel/support/wire.h"
+
+using tacho::UniqueFd;
+using namespace tacho::kernel_test;
+
+namespace {
+
+constexpr int kRequests = 60;
+
+std::string peer_at(std::uint16_t port) {
+  return "127.0.0.1:" + std::to_string(port);
+}
+
+/// Sleeps until something comes, as event loops do. @return from where
+sockaddr_in wait_for_one(const UniqueFd& socket) {
+  pollfd wanted{.fd = socket.get(), .events = POLLIN, .revents = 0};
+  must(::poll(&wanted, 1, 10'000) == 1, "nothing came within 10 s");
+  return spin_for(socket);
+}
+
+void answer_one(const UniqueFd& socket) {
+  send_to(socket, ntohs(wait_for_one(socket).sin_port));
+}
+
+double calls_to(const Watched& where, const UniqueFd& peer) {
+  return where.value("tacho_dependency_calls_total", {{"peer", peer_at(port_of(peer))}});
+}
+
+}  // namespace
+
+TEST_CASE("UDP-Lite is counted like UDP") {
+  const Watched where;
+  const auto bound = [] {
+    UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDPLITE));
+    const auto any = loopback(0);
+    must(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&any), sizeof(any)) == 0, "bind");
+    return socket;
+  };
+  const UniqueFd upstream = bound();
+  const std::uint16_t upstream_port = port_of(upstream);
+  Child server(where.directory(), [&](Line& parent) {
+    const UniqueFd socket = bound();
+    const UniqueFd client = bound();
+    parent.tell(port_of(socket));
+    for (int i = 0; i < kRequests; ++i) {
+      const sockaddr_in from = wait_for_one(socket);
+      send_to(client, upstream_port);
+      (void)wait_for_one(client);
+      send_to(socket, ntohs(from.sin_port));
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const auto port = static_cast<std::uint16_t>(server.hear());
+  const UniqueFd client = bound();
+  for (int i = 0; i < kRequests; ++i) {
+    send_to(client, port);
+    answer_one(upstream);
+    (void)wait_for_one(client);
+  }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == kRequests);
+  CHECK(calls_to(where, upstream) == kRequests);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  server.tell();
+  server.finish();
+}
