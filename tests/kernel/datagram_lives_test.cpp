@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -39,6 +40,42 @@ double calls_to(const Watched& where, const UniqueFd& peer) {
 }
 
 }  // namespace
+
+TEST_CASE("a datagram socket that is connected to one peer after another calls each of them") {
+  const bool dissolves = GENERATE(false, true);
+  CAPTURE(dissolves);
+  const Watched where;
+  const std::array<UniqueFd, 3> peers{bound_socket(0), bound_socket(0), bound_socket(0)};
+  const std::array<std::uint16_t, 3> ports{port_of(peers[0]), port_of(peers[1]), port_of(peers[2])};
+  Child client(where.directory(), [&](Line& parent) {
+    const UniqueFd socket = datagram_socket();
+    for (int i = 0; i < kRequests; ++i) {
+      for (const std::uint16_t port : ports) {
+        connect_to(socket, port);
+        send_once(socket, kDatagramBytes);
+        receive_once(socket, kDatagramBytes);
+        if (dissolves) {
+          const sockaddr none{.sa_family = AF_UNSPEC, .sa_data = {}};
+          must(::connect(socket.get(), &none, sizeof(none)) == 0, "connect to nobody");
+        }
+      }
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  for (int i = 0; i < kRequests; ++i) {
+    for (const UniqueFd& peer : peers) {
+      send_back(peer);
+    }
+  }
+  (void)client.hear();
+  for (const UniqueFd& peer : peers) {
+    CHECK(calls_to(where, peer) == kRequests);
+  }
+  CHECK(where.value("tacho_requests_total") == 0);
+  client.tell();
+  client.finish();
+}
 
 TEST_CASE("UDP-Lite is counted like UDP") {
   const Watched where;
