@@ -277,6 +277,8 @@ static __always_inline void datagram_sent(struct sock *sk, struct socket_state *
 	if (st->role == TACHO_ROLE_DATAGRAM_CLIENT && is_udp(sk) && !FIELD(sk, __sk_common.skc_dport))
 		st->role = TACHO_ROLE_DATAGRAM; /* connect(2) has taken its peer away */
 	if (st->role == TACHO_ROLE_DATAGRAM_CLIENT) {
+		if (is_udp(sk) && calls_another(sk, st))
+			st->peer = find_peer_slot(&st->target, sk, NULL);
 		calls = calls_of(st);
 		call_begun(&calls, 1, now);
 		return;

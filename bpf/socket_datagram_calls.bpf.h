@@ -44,6 +44,33 @@ static __always_inline struct open_calls calls_to(struct datagram_peer *peer)
 	return (struct open_calls){&peer->open, &peer->run, &peer->seen, peer->first};
 }
 
+/* Distinguishes the peers that a UDP socket of IPv4 or IPv6 is connected to, one after another. */
+static __always_inline u64 connected_to(struct sock *sk)
+{
+	u64 end = FIELD(sk, __sk_common.skc_daddr);
+
+	if (FIELD(sk, __sk_common.skc_family) == AF_INET6)
+		end = (u64)FIELD(sk, __sk_common.skc_v6_daddr.in6_u.u6_addr32[1]) << 32 ^
+		      (u64)FIELD(sk, __sk_common.skc_v6_daddr.in6_u.u6_addr32[2]) << 16 ^
+		      FIELD(sk, __sk_common.skc_v6_daddr.in6_u.u6_addr32[3]);
+	return mix(end, FIELD(sk, __sk_common.skc_dport)) | 1;
+}
+
+/*
+ * Has connect(2) given a socket that only calls its first peer, or another one? Its slot has still to be
+ * found: by the caller, since the frames of all that calls each other are 512 bytes together.
+ */
+static __noinline int calls_another(struct sock *sk, struct socket_state *st)
+{
+	u64 connected = connected_to(sk);
+
+	if (st->called == connected)
+		return 0;
+	st->called = connected;
+	st->calls_open = st->calls_run = 0;
+	return 1;
+}
+
 static __always_inline struct open_calls calls_of(struct socket_state *st)
 {
 	return (struct open_calls){&st->calls_open, &st->calls_run, &st->last_send, st->peer};

@@ -205,11 +205,16 @@ static __always_inline bool is_mptcp(struct sock *sk)
 	return (family == AF_INET || family == AF_INET6) && FIELD(sk, sk_protocol) == IPPROTO_MPTCP;
 }
 
+/* UDP-Lite has the same sockets, and ports at the same place of its header. */
 static __always_inline bool is_udp(struct sock *sk)
 {
 	u16 family = FIELD(sk, __sk_common.skc_family);
 
-	return (family == AF_INET || family == AF_INET6) && FIELD(sk, sk_protocol) == IPPROTO_UDP;
+	u32 protocol = FIELD(sk, sk_protocol);
+
+	/* As one comparison: the verifier goes both ways at each. */
+	return (family == AF_INET || family == AF_INET6) &&
+	       !((protocol ^ IPPROTO_UDP) * (protocol ^ IPPROTO_UDPLITE));
 }
 
 static __always_inline bool is_datagram(struct sock *sk)

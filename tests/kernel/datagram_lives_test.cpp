@@ -1,0 +1,116 @@
+// Datagram sockets that do not stay with one peer, one side or one reply.
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "kernel/support/child.h"
+#include "kernel/support/datagrams.h"
+#include "kernel/support/running.h"
+#include "kernel/support/wire.h"
+
+using tacho::UniqueFd;
+using namespace tacho::kernel_test;
+
+namespace {
+
+constexpr int kRequests = 60;
+
+std::string peer_at(std::uint16_t port) {
+  return "127.0.0.1:" + std::to_string(port);
+}
+
+/// Sleeps until something comes, as event loops do. @return from where
+sockaddr_in wait_for_one(const UniqueFd& socket) {
+  pollfd wanted{.fd = socket.get(), .events = POLLIN, .revents = 0};
+  must(::poll(&wanted, 1, 10'000) == 1, "nothing came within 10 s");
+  return spin_for(socket);
+}
+
+void answer_one(const UniqueFd& socket) {
+  send_to(socket, ntohs(wait_for_one(socket).sin_port));
+}
+
+double calls_to(const Watched& where, const UniqueFd& peer) {
+  return where.value("tacho_dependency_calls_total", {{"peer", peer_at(port_of(peer))}});
+}
+
+}  // namespace
+
+TEST_CASE("a datagram socket that is connected to one peer after another calls each of them") {
+  const bool dissolves = GENERATE(false, true);
+  CAPTURE(dissolves);
+  const Watched where;
+  const std::array<UniqueFd, 3> peers{bound_socket(0), bound_socket(0), bound_socket(0)};
+  const std::array<std::uint16_t, 3> ports{port_of(peers[0]), port_of(peers[1]), port_of(peers[2])};
+  Child client(where.directory(), [&](Line& parent) {
+    const UniqueFd socket = datagram_socket();
+    for (int i = 0; i < kRequests; ++i) {
+      for (const std::uint16_t port : ports) {
+        connect_to(socket, port);
+        send_once(socket, kDatagramBytes);
+        receive_once(socket, kDatagramBytes);
+        if (dissolves) {
+          const sockaddr none{.sa_family = AF_UNSPEC, .sa_data = {}};
+          must(::connect(socket.get(), &none, sizeof(none)) == 0, "connect to nobody");
+        }
+      }
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  for (int i = 0; i < kRequests; ++i) {
+    for (const UniqueFd& peer : peers) {
+      send_back(peer);
+    }
+  }
+  (void)client.hear();
+  for (const UniqueFd& peer : peers) {
+    CHECK(calls_to(where, peer) == kRequests);
+  }
+  CHECK(where.value("tacho_requests_total") == 0);
+  client.tell();
+  client.finish();
+}
+
+TEST_CASE("UDP-Lite is counted like UDP") {
+  const Watched where;
+  const auto bound = [] {
+    UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDPLITE));
+    const auto any = loopback(0);
+    must(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&any), sizeof(any)) == 0, "bind");
+    return socket;
+  };
+  const UniqueFd upstream = bound();
+  const std::uint16_t upstream_port = port_of(upstream);
+  Child server(where.directory(), [&](Line& parent) {
+    const UniqueFd socket = bound();
+    const UniqueFd client = bound();
+    parent.tell(port_of(socket));
+    for (int i = 0; i < kRequests; ++i) {
+      const sockaddr_in from = wait_for_one(socket);
+      send_to(client, upstream_port);
+      (void)wait_for_one(client);
+      send_to(socket, ntohs(from.sin_port));
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const auto port = static_cast<std::uint16_t>(server.hear());
+  const UniqueFd client = bound();
+  for (int i = 0; i < kRequests; ++i) {
+    send_to(client, port);
+    answer_one(upstream);
+    (void)wait_for_one(client);
+  }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == kRequests);
+  CHECK(calls_to(where, upstream) == kRequests);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  server.tell();
+  server.finish();
+}
