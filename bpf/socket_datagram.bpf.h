@@ -43,15 +43,6 @@ static __always_inline void retarget(struct datagram_ring *ring, const struct so
 	ring->anonymous = ring->buried[0] = ring->buried[1] = 0;
 }
 
-/* The other way round; or a client of a server's has got a socket of its own (DTLS). */
-static __always_inline bool has_served_before(struct sock *sk, const struct socket_state *st, u64 destination)
-{
-	if (FIELD(sk, __sk_common.skc_dport))
-		return serves_beside(sk);
-	return st->older && FIELD(sk, __sk_common.skc_num) < FIRST_EPHEMERAL_PORT &&
-	       port_of_address(destination) >= FIRST_EPHEMERAL_PORT;
-}
-
 static __always_inline void request_received(struct datagram_ring *ring, struct datagram_slot *slot,
 					     struct datagram_peer *peer, u32 count, u64 arrival, u64 now)
 {
@@ -94,7 +85,7 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 		ring->sender_at = 0;
 	}
 	if (ring)
-		note_datagram_reader(ring);
+		note_datagram_reader(st, ring);
 	if (st->role != TACHO_ROLE_DATAGRAM_SERVER)
 		source = ring ? ADDRESS_UNKNOWN : source_of_read(sk, st);
 	before = ring ? slots_before(sk, st, ring) : 0;
@@ -114,6 +105,7 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 			/* The hook of its arrival still runs, on another CPU. */
 			slot = NULL;
 			slotless = count = count_by_size(ring, bytes);
+			st->slips++;
 		}
 	}
 	socket_number(st);
@@ -141,7 +133,7 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 		ring = make_ring(st, source, 0, now);
 		if (!ring)
 			return;
-		note_datagram_reader(ring);
+		note_datagram_reader(st, ring);
 		slot = take_slot(st, ring, 0, source, bytes, now);
 		if (slot && !is_written(st, ring, ring->newest)) {
 			slot = NULL;
@@ -292,6 +284,7 @@ static __always_inline void datagram_sent(struct sock *sk, struct socket_state *
 		count = (bytes + to.segment_bytes - 1) / to.segment_bytes;
 	if (st->role == TACHO_ROLE_DATAGRAM_SERVER)
 		to.destination = ADDRESS_SOLE;
+	prove_role(sk, st, to.destination);
 	ring = find_ring(st);
 	id = peer_id(st, to.destination == ADDRESS_UNKNOWN ? ADDRESS_SOLE : to.destination);
 	peer = find_datagram_peer(id);
@@ -302,6 +295,14 @@ static __always_inline void datagram_sent(struct sock *sk, struct socket_state *
 		}
 		/* By the next call the place may be something else's. */
 		ring->sender_at = 0;
+	}
+	if (peer && to.destination > ADDRESS_ANY) {
+		u64 side = side_of_peer(id, GOES_THERE + (ring && ring->anonymous), st->slips, now);
+
+		if (side != id)
+			peer = find_datagram_peer(side);
+		if (peer && peer->first == SLOT_TO_BE_FOUND && peer->role == PEER_CALLED)
+			peer->first = find_peer_slot(&st->target, sk, &to.address);
 	}
 	if (ring && ring->guessed && guess_was_wrong(st, to.destination, last_receive)) {
 		take_for_called(st, shard, find_peer_slot(&st->target, sk, &ring->guessed_address));

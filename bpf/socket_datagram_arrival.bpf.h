@@ -8,7 +8,7 @@ static __always_inline bool is_called(struct socket_state *st, u64 source)
 {
 	struct datagram_peer *peer = source ? find_datagram_peer(peer_id(st, source)) : NULL;
 
-	return peer && peer->role == PEER_CALLED;
+	return peer && peer->role == PEER_CALLED && !peer->both;
 }
 
 /*

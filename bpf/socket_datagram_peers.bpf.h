@@ -9,13 +9,12 @@
 #pragma once
 
 #include "socket_datagram_address.bpf.h"
+#include "socket_roles.bpf.h"
 
 #define DATAGRAM_PEER_BUCKETS 4096
 #define DATAGRAM_PEER_WAYS 4
 /* Calls and replies that are late by more do not belong together. */
 #define DATAGRAM_PATIENCE_NS 5000000000ULL
-
-enum { PEER_SERVED = 1, PEER_CALLED = 2 };
 
 struct datagram_peer {
 	u64 id;	   /* of socket and address; 0: free */
@@ -24,6 +23,13 @@ struct datagram_peer {
 	u32 first; /* served: slot of the oldest open request; called: dependency slot */
 	u32 run;   /* called: calls since the last answer */
 	u8 role;
+	/* See socket_datagram_sides.bpf.h. */
+	u8 swings;	  /* how often it has changed of late who begins */
+	u8 slips;	  /* the socket's, when that was seen last */
+	__s8 balance : 2; /* what went there in this exchange, less what came */
+	__s8 began : 2;	  /* the last exchange: 1, we; -1, the peer */
+	__u8 both : 1;	  /* it asks, and is asked */
+	__u8 lost : 1;	  /* where in an exchange it is, is not known */
 };
 
 struct datagram_peers {
@@ -37,9 +43,15 @@ struct {
 	__type(value, struct datagram_peers);
 } datagram_peers SEC(".maps");
 
+/* @param socket its number */
+static __always_inline u64 peer_of(u64 socket, u64 address)
+{
+	return mix(socket, address) | 1;
+}
+
 static __always_inline u64 peer_id(const struct socket_state *st, u64 address)
 {
-	return mix(st->number, address) | 1;
+	return peer_of(st->number, address);
 }
 
 static __always_inline struct datagram_peers *bucket_of(u64 id)
@@ -50,15 +62,15 @@ static __always_inline struct datagram_peers *bucket_of(u64 id)
 }
 
 /*
- * Where it is in its bucket; DATAGRAM_PEER_WAYS: nowhere. This one and the next are global functions: the
- * verifier goes on from them with one number, not from each place that it may be.
+ * Where it is in its bucket; DATAGRAM_PEER_WAYS: nowhere, as nobody's (0) is. This one and the next are
+ * global functions: the verifier goes on from them with one number, not from each place that it may be.
  */
 __noinline u32 way_of_peer(u64 id)
 {
 	const struct datagram_peers *bucket = bucket_of(id);
 	u32 way = 0;
 
-	if (!bucket)
+	if (!bucket || !id)
 		return DATAGRAM_PEER_WAYS;
 	while (way < DATAGRAM_PEER_WAYS && bucket->ways[way].id != id)
 		way++;
@@ -120,5 +132,10 @@ static __always_inline struct datagram_peer *add_datagram_peer(u64 id, u8 role, 
 	peer->first = 0;
 	peer->run = 0;
 	peer->role = role;
+	peer->both = peer->lost = 0;
+	peer->balance = role == PEER_CALLED ? 1 : -1;
+	peer->began = 0;
+	peer->swings = 0;
+	peer->slips = 0;
 	return peer;
 }

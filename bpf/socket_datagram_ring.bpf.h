@@ -111,6 +111,7 @@ static __always_inline u32 surely_waiting(struct sock *sk)
 
 static __always_inline void doubt(struct socket_state *st)
 {
+	st->slips++;
 	if (st->doubts < MOST_DOUBTS)
 		st->doubts++;
 }

@@ -2,26 +2,58 @@
 /* The sender of what was received. */
 #pragma once
 
-#include "socket_datagram_calls.bpf.h"
 #include "socket_datagram_ring.bpf.h"
+#include "socket_datagram_sides.bpf.h"
 #include "socket_roles.bpf.h"
 
 /*
- * A peer has sent something without having been called. Of a socket that is older than we are, one that has a
- * port from the kernel and hears from a fixed one has called, unless it is known for a server.
+ * The first peer of a socket that is older than we are is known. If that was called, what came before from
+ * unknown senders were answers. A global function: the verifier works through it once a program.
+ * @param number of the socket
+ * @param port of the peer
+ * @return whether it was called
  */
-static __always_inline bool has_called_before(struct sock *sk, const struct socket_state *st, u64 source)
+__noinline u32 was_called_before(u64 socket, u64 number, u32 port)
 {
-	return st->older && !st->has_served && FIELD(sk, __sk_common.skc_num) >= FIRST_EPHEMERAL_PORT &&
-	       port_of_address(source) < FIRST_EPHEMERAL_PORT;
+	struct datagram_ring *ring;
+	struct socket_shard *shared;
+	struct datagram_slot *newest;
+	u32 count;
+
+	if (peer_by_ports(socket, port) != PEER_CALLED)
+		return false;
+	ring = bpf_map_lookup_elem(&datagram_rings, &number);
+	if (!ring)
+		return true;
+	newest = &ring->slots[ring->newest % DATAGRAM_SLOTS];
+	if (newest->source == ADDRESS_UNKNOWN)
+		newest->open = 0;
+	count = take_from(&ring->anonymous, ring->anonymous);
+	count = take_from(&ring->open, count);
+	shared = get_shared_shard(&ring->target);
+	if (shared)
+		add_atomic(&shared->dismissed, count);
+	return true;
 }
 
-/* Where calls to everybody (broadcast, multicast) are: whoever answers was called. */
-static __always_inline struct datagram_peer *called_with_all(struct socket_state *st, u64 now)
+static __always_inline void prove_role(struct sock *sk, struct socket_state *st, u64 address)
 {
-	struct datagram_peer *all = st->has_called ? find_datagram_peer(peer_id(st, ADDRESS_SOLE)) : NULL;
+	if (!st->unproven || address <= ADDRESS_ANY)
+		return;
+	st->unproven = false;
+	st->has_served &= !was_called_before(as_number(sk), st->number, port_of_address(address));
+}
 
-	return all && all->role == PEER_CALLED && now - all->seen < DATAGRAM_PATIENCE_NS ? all : NULL;
+/*
+ * Something goes to a peer that is not known: a reply to what came before we were there, or from a socket
+ * that a server has for this client (DTLS)?
+ */
+static __always_inline bool has_served_before(struct sock *sk, const struct socket_state *st, u64 destination)
+{
+	if (FIELD(sk, __sk_common.skc_dport) && serves_beside(sk))
+		return true;
+	return st->older && has_heard(sk) &&
+	       peer_by_ports(as_number(sk), port_of_address(destination)) == PEER_SERVED;
 }
 
 /* The peer that was called before the last one, and has not answered; NULL: none. */
@@ -33,41 +65,57 @@ static __always_inline struct datagram_peer *called_earlier(const struct socket_
 	return peer && peer->role == PEER_CALLED && peer->open ? peer : NULL;
 }
 
-/* The sender of what was just received; NULL: unknown. */
-static __always_inline struct datagram_peer *sender(struct sock *sk, struct socket_state *st, u64 source,
-						    u64 now)
+/*
+ * What a peer that is seen for the first time may be to a socket that serves nobody: one that was called
+ * before we were there, if the socket is older; or, if it calls others on a port from the kernel, so that
+ * nobody else asks it, one of these that answers from elsewhere. A global function: the verifier works
+ * through it once a program.
+ */
+__noinline u32 what_sender_may_be(u64 socket, u32 port, u32 older, u32 calls)
 {
-	struct datagram_peer *peer;
-	u64 id;
+	u32 what = 0;
 
+	if (older && peer_by_ports(socket, port) == PEER_CALLED)
+		what |= HAS_CALLED_BEFORE;
+	if (calls && !chose_port((const struct sock *)socket))
+		what |= MAY_COME_FROM_ELSEWHERE;
+	return what;
+}
+
+/*
+ * The sender of what was just received; NULL: unknown. Not inlined: what follows would be worked through by
+ * the verifier for each of its outcomes.
+ */
+static __noinline struct datagram_peer *sender(struct sock *sk, struct socket_state *st, u64 source, u64 now)
+{
+	u64 called = st->has_called ? st->called : 0;
+	u32 what = st->slips;
+
+	if (st->has_called && st->role == TACHO_ROLE_DATAGRAM)
+		what |= MAY_HAVE_CALLED_ALL;
 	if (source == ADDRESS_UNKNOWN) {
-		peer = called_with_all(st, now);
-		if (peer || !st->has_called)
-			return peer;
-		/* It was read before the hook of its arrival ran: an answer, where one is awaited. */
-		peer = find_datagram_peer(peer_id(st, st->called));
-		return peer && peer->role == PEER_CALLED && peer->open ? peer : called_earlier(st);
+		what |= FROM_UNKNOWN;
+		source = st->called_before;
+	} else {
+		prove_role(sk, st, source);
+		if (st->role == TACHO_ROLE_DATAGRAM && !st->has_served)
+			what |= what_sender_may_be(as_number(sk), port_of_address(source), st->older,
+						   st->has_called);
 	}
-	id = peer_id(st, source);
-	peer = find_datagram_peer(id);
-	if (peer)
-		return peer;
-	peer = st->role == TACHO_ROLE_DATAGRAM ? called_with_all(st, now) : NULL;
-	if (peer)
-		return peer;
-	return add_datagram_peer(id, has_called_before(sk, st, source) ? PEER_CALLED : PEER_SERVED, now);
+	return find_datagram_peer(id_of_sender(st->number, source, called, what, now));
 }
 
 /*
  * Of threads that read one socket the hooks may run in another order than they took the datagrams: each is
  * taken for the other's sender's, until both hooks have run. A reply that comes before answers somebody's.
  */
-static __always_inline void note_datagram_reader(struct datagram_ring *ring)
+static __always_inline void note_datagram_reader(struct socket_state *st, struct datagram_ring *ring)
 {
 	u64 thread = bpf_get_current_pid_tgid();
 
 	if (ring->reader == thread)
 		return;
+	st->slips += ring->reader != 0;
 	if (ring->reader && ring->swaps < MOST_DOUBTS)
 		ring->swaps++;
 	ring->reader = thread;

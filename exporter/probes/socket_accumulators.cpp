@@ -18,6 +18,7 @@ void reset(socket_chains& chains) {
   __atomic_store_n(&chains.unrecorded, 0, __ATOMIC_RELEASE);
   chains.record = {};
   __atomic_store_n(&chains.connections, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&chains.adopted, 0, __ATOMIC_RELAXED);
 }
 
 }  // namespace
@@ -30,6 +31,10 @@ SocketAccumulators::SocketAccumulators(std::shared_ptr<SocketCommon> common, std
   if (common_->anatomy.enabled) {
     Recorder::start(chains());
   }
+}
+
+void SocketAccumulators::adopted() {
+  __atomic_store_n(&chains().adopted, 1, __ATOMIC_RELEASE);
 }
 
 void SocketAccumulators::give_up() {

@@ -58,6 +58,8 @@ class SocketAccumulators final : public Accumulators {
   void after_shed(tacho_shed level) override;
   void read(const Look& look, const metrics::Gauges& gauges, metrics::Row& row) override;
   std::vector<SlowRequest> slowest(std::int64_t now_ns) override;
+  /// All sockets that are older than the target have been visited: what is found from now on is new.
+  void adopted();
 
  private:
   /// What the programs keep by index.
