@@ -114,3 +114,78 @@ TEST_CASE("UDP-Lite is counted like UDP") {
   server.tell();
   server.finish();
 }
+
+TEST_CASE("of nodes that ask each other on one pair of ports who spoke first is the client, of all that follows, too") {
+  const bool begins = GENERATE(true, false);
+  CAPTURE(begins);
+  const Watched where;
+  const UniqueFd peer = bound_socket(20301);
+  const auto ask = [](const UniqueFd& socket, std::uint16_t port) {
+    send_to(socket, port);
+    (void)wait_for_one(socket);
+  };
+  Child node(where.directory(), [&, port = port_of(peer)](Line& parent) {
+    const UniqueFd socket = bound_socket(20311);
+    parent.tell(port_of(socket));
+    for (int i = 0; i < 2 * kRequests; ++i) {
+      if ((i % 2 == 0) == begins) {
+        ask(socket, port);
+      } else {
+        answer_one(socket);
+      }
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const auto port = static_cast<std::uint16_t>(node.hear());
+  for (int i = 0; i < 2 * kRequests; ++i) {
+    if ((i % 2 == 0) == begins) {
+      answer_one(peer);
+    } else {
+      ask(peer, port);
+    }
+  }
+  (void)node.hear();
+  // The last answer to the one who is called, or of the one who calls, is taken for a question that nobody answers.
+  CHECK(where.value("tacho_requests_total") == (begins ? 0 : 2 * kRequests - 1));
+  CHECK(calls_to(where, peer) == (begins ? 2 * kRequests - 1 : 0));
+  node.tell();
+  node.finish();
+}
+
+TEST_CASE("a datagram server that tacho finds about to answer is taken for a client if its client chose a port, too") {
+  const bool chosen = GENERATE(false, true);
+  CAPTURE(chosen);
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  Child server(cgroup.directory(), [](Line& parent) {
+    const UniqueFd socket = bound_socket(20301);
+    parent.tell(port_of(socket));
+    const sockaddr_in first = wait_for_one(socket);
+    parent.tell();
+    (void)parent.hear();
+    send_to(socket, ntohs(first.sin_port));
+    for (int i = 0; i < kRequests; ++i) {
+      answer_one(socket);
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const auto port = static_cast<std::uint16_t>(server.hear());
+  const UniqueFd client = bound_socket(chosen ? 22301 : 0);
+  send_to(client, port);
+  (void)server.hear();
+  Running tacho(watching(cgroup.path()));
+  const Labels target{{"target", "t"}};
+  REQUIRE(tacho.wait_for([&] { return tacho.watches(target); }));
+  server.tell();
+  (void)wait_for_one(client);
+  for (int i = 0; i < kRequests; ++i) {
+    send_to(client, port);
+    (void)wait_for_one(client);
+  }
+  (void)server.hear();
+  CHECK(tacho.page().value("tacho_requests_total", target) == (chosen ? 0 : kRequests));
+  CHECK(tacho.page().sum("tacho_dependency_calls_total", target) == (chosen ? kRequests : 0));
+  server.tell();
+  server.finish();
+}
