@@ -8,8 +8,10 @@
 #include <cerrno>
 #include <exception>
 #include <iostream>
+#include <new>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <variant>
 
@@ -61,14 +63,26 @@ int run(const tacho::Cli& cli, tacho::MoreRoutes more_routes) {
     }
     config = std::move(loaded.config);
   }
-  switch (cli.command) {
-    case Command::once:
-      return tacho::once(cli, config);
-    case Command::plan:
-      return tacho::plan(cli, config);
-    default:
-      return tacho::serve(cli, config, std::move(more_routes));
+  try {
+    switch (cli.command) {
+      case Command::once:
+        return tacho::once(cli, config);
+      case Command::plan:
+        return tacho::plan(cli, config);
+      default:
+        return tacho::serve(cli, config, std::move(more_routes));
+    }
+  } catch (const std::bad_alloc&) {
+    spdlog::error("out of memory: raise what limits addresses (ulimit -v), or the memory of the cgroup (memory.max)");
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::resource_unavailable_try_again) {
+      throw;
+    }
+    spdlog::error(
+        "no thread can be started ({}): raise what limits threads (ulimit -u, TasksMax=) or addresses (ulimit -v)",
+        error.what());
   }
+  return tacho::kExitFailed;
 }
 
 /// A descriptor below 3 that is closed would be the next file's or map's, which would then get the log.

@@ -82,8 +82,9 @@ def test_who_starts_without_enough_descriptors_is_not_ready(descriptors):
         assert "Too many open files" in tacho.output
 
 
-def test_too_little_memory_ends_it_with_a_reason():
-    with Process([paths.TACHO, "--web.listen-address=127.0.0.1:0"], prefix=limited(resource.RLIMIT_AS, 60 * MEBIBYTE)) as tacho:
+@pytest.mark.parametrize("mebibytes", [40, 60, 80])
+def test_too_little_memory_ends_it_with_a_reason(mebibytes):
+    with Process([paths.TACHO, "--web.listen-address=127.0.0.1:0"], prefix=limited(resource.RLIMIT_AS, mebibytes * MEBIBYTE)) as tacho:
         assert tacho.wait(timeout=30) == 1
         assert "ERROR" in tacho.output
 
