@@ -12,6 +12,7 @@
 #include "kernel/support/child.h"
 #include "kernel/support/records.h"
 #include "kernel/support/running.h"
+#include "kernel/support/server.h"
 #include "kernel/support/wire.h"
 
 using tacho::UniqueFd;
