@@ -114,14 +114,7 @@ TEST_CASE("servers that share a port, and answer in batches, are counted exactly
     {
       std::vector<std::jthread> serving;
       for (const UniqueFd& socket : sockets) {
-        serving.emplace_back([&] {
-          Batch batch(kMostAtOnce);
-          while (answered < kRequests) {
-            const std::size_t got = batch.receive(socket);
-            batch.send(socket, got);
-            answered += static_cast<int>(got);
-          }
-        });
+        serving.emplace_back([&] { serve_in_batches(socket, kMostAtOnce, kRequests, answered); });
       }
     }
     parent.tell();

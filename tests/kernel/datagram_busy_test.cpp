@@ -55,14 +55,7 @@ TEST_CASE("a busy datagram server is counted exactly, however late its arrivals 
     {
       std::vector<std::jthread> serving;
       for (int i = 0; i < threads; ++i) {
-        serving.emplace_back([&] {
-          Batch batch(kMostAtOnce);
-          while (answered < kRequests) {
-            const std::size_t got = batch.receive(socket);
-            batch.send(socket, got);
-            answered += static_cast<int>(got);
-          }
-        });
+        serving.emplace_back([&] { serve_in_batches(socket, kMostAtOnce, kRequests, answered); });
       }
     }
     parent.tell();

@@ -112,4 +112,13 @@ void Batch::send(const UniqueFd& socket, std::size_t count) {
        "sendmmsg");
 }
 
+void serve_in_batches(const UniqueFd& socket, std::size_t most, int datagrams, std::atomic<int>& answered) {
+  Batch batch(most);
+  while (answered < datagrams) {
+    const std::size_t got = batch.receive(socket);
+    batch.send(socket, got);
+    answered += static_cast<int>(got);
+  }
+}
+
 }  // namespace tacho::kernel_test

@@ -5,6 +5,7 @@
 #include <sys/uio.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -54,5 +55,9 @@ class Batch {
   std::vector<iovec> parts_;
   std::vector<mmsghdr> messages_;
 };
+
+/// Sends back what comes, up to `most` in a call, until all who serve have answered so many. The socket has to be
+/// patient for a while only (SO_RCVTIMEO), since another one may answer the last.
+void serve_in_batches(const UniqueFd& socket, std::size_t most, int datagrams, std::atomic<int>& answered);
 
 }  // namespace tacho::kernel_test
