@@ -189,3 +189,29 @@ TEST_CASE("a datagram server that tacho finds about to answer is taken for a cli
   server.tell();
   server.finish();
 }
+
+TEST_CASE("what answers from another port than the one that was called, and is answered, has asked") {
+  const Watched where;
+  const UniqueFd called = bound_socket(0);
+  Child client(where.directory(), [port = port_of(called)](Line& parent) {
+    const UniqueFd socket = bound_socket(0);
+    for (int i = 0; i < kRequests; ++i) {
+      send_to(socket, port);
+      const sockaddr_in from = wait_for_one(socket);
+      send_to(socket, ntohs(from.sin_port));
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  for (int i = 0; i < kRequests; ++i) {
+    const sockaddr_in from = wait_for_one(called);
+    const UniqueFd answering = bound_socket(0);
+    send_to(answering, ntohs(from.sin_port));
+    (void)wait_for_one(answering);
+  }
+  (void)client.hear();
+  CHECK(where.value("tacho_requests_total") == kRequests);
+  CHECK(calls_to(where, called) == 0);
+  client.tell();
+  client.finish();
+}
