@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -18,6 +19,7 @@ struct BtfDeleter {
 };
 
 constexpr const char* kOwnTypes = "/sys/kernel/btf/vmlinux";
+constexpr const char* kSymbols = "/proc/kallsyms";
 
 /// By path, read once: a kernel's types are five megabytes. Objects are loaded by several threads.
 struct KnownTypes {
@@ -46,7 +48,37 @@ bool may_be_in_module() {
   return ::access("/sys/kernel/btf/unix", F_OK) == 0 || ::access("/sys/kernel/btf/ipv6", F_OK) == 0;
 }
 
+/// Programs of kprobes are attached by symbol. Not every symbol has a type, and reading them all takes a tenth of a
+/// second: a function that has one exists.
+bool has_function(const std::string& name, const std::string& btf_path) {
+  const btf* types = types_of(btf_path);
+  if (types == nullptr || btf__find_by_name_kind(types, name.c_str(), BTF_KIND_FUNC) >= 0) {
+    return true;
+  }
+  static std::mutex mutex;
+  static std::map<std::string, bool> known;
+  const std::lock_guard lock(mutex);
+  const auto found = known.find(name);
+  if (found != known.end()) {
+    return found->second;
+  }
+  std::ifstream symbols(kSymbols);
+  return known.emplace(name, has_symbol(name, symbols)).first->second;
+}
+
 }  // namespace
+
+bool has_symbol(std::string_view name, std::istream& symbols) {
+  bool any = false;
+  // "ADDRESS KIND NAME", and of modules "\t[MODULE]"
+  for (std::string address, kind, symbol, rest; symbols >> address >> kind >> symbol; any = true) {
+    if (symbol == name) {
+      return true;
+    }
+    std::getline(symbols, rest);
+  }
+  return !any;
+}
 
 bool kernel_has_types() {
   return ::access(kOwnTypes, F_OK) == 0;
@@ -60,6 +92,9 @@ std::string absent_target(std::string_view section, const std::string& btf_path)
   const bool by_type = kind == "tp_btf" || kind == "fentry" || kind == "fexit" || kind == "iter";
   if (by_type && !kernel_has_types()) {
     return "this kernel has no type information of its own (" + std::string(kOwnTypes) + ")";
+  }
+  if (kind == "kprobe" || kind == "kretprobe") {
+    return has_function(target, btf_path) ? "" : "this kernel has no function " + target;
   }
   const btf* types = kind == "tp_btf" || kind == "fentry" || kind == "fexit" ? types_of(btf_path) : nullptr;
   if (types == nullptr) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <istream>
 #include <string>
 #include <string_view>
 
@@ -9,9 +10,13 @@ namespace tacho::kernel {
 /// kernel accepts no program that it would check by type: tp_btf, fentry, fexit, iterators.
 bool kernel_has_types();
 
-/// Why a program cannot be attached, according to the kernel's type information: its section names a tracepoint or
-/// function that the kernel does not have. This saves a try, which may take the verifier milliseconds, and gives a
-/// clear reason whatever the privileges are.
+/// Whether a list of the kernel's symbols has one of this name; true as well where the list is empty or cannot be read.
+/// @param symbols in the format of /proc/kallsyms
+bool has_symbol(std::string_view name, std::istream& symbols);
+
+/// Why a program cannot be attached, according to the kernel's type information and symbols: its section names a
+/// tracepoint or function that the kernel does not have. This saves a try, which may take the verifier milliseconds,
+/// and gives a clear reason whatever the privileges are.
 /// @param section such as "tp_btf/sock_send_length", "fexit/inet_sendpage"
 /// @param btf_path kernel BTF file; empty: the running kernel's own
 /// @return empty if it may exist: it was found, or may be in a module, or is of a kind that types do not describe
