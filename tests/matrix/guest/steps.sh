@@ -41,6 +41,13 @@ plan_step() {
   echo "@@result plan $status"
 }
 
+# hooks_step NAME: those in use by the tacho that runs, as plan_step prints them.
+hooks_step() {
+  wget -q -O - http://127.0.0.1:9435/metrics |
+    sed -n 's/^tacho_probe_attached{probe="\([^"]*\)",hook="\([^"]*\)",method="\([^"]*\)"} .*/@@plan   \1.\2: \3/p'
+  echo "@@result $1 0"
+}
+
 # Every probe of exporter/config/probe_list.h is attached by the method.
 write_config() {
   probes=$(sed -n "s/^ *PROBE(\([a-z]*\),.*/\1: {attach: $1},/p" /work/probe_list.h | tr '\n' ' ')
