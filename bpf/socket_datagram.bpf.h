@@ -129,6 +129,7 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 		if (slot)
 			slot->open = 0;
 		calls = calls_to(peer);
+		peer->has_answered |= source != ADDRESS_UNKNOWN;
 		call_answered(&st->target, shard, &calls, count, arrival);
 		return;
 	}

@@ -24,6 +24,7 @@ struct datagram_peer {
 	u32 first; /* served: slot of the oldest open request; called: dependency slot */
 	u32 run;   /* called: calls since the last answer */
 	u8 role;
+	bool has_answered; /* called: something has come from there for sure */
 };
 
 struct datagram_peers {
@@ -120,5 +121,6 @@ static __always_inline struct datagram_peer *add_datagram_peer(u64 id, u8 role, 
 	peer->first = 0;
 	peer->run = 0;
 	peer->role = role;
+	peer->has_answered = false;
 	return peer;
 }

@@ -33,6 +33,44 @@ static __always_inline struct datagram_peer *called_earlier(const struct socket_
 	return peer && peer->role == PEER_CALLED && peer->open ? peer : NULL;
 }
 
+/*
+ * Something comes from elsewhere while an answer of a peer is awaited that has never sent any: of a server
+ * that answers each of its clients from a port of its own for it (TFTP, RFC 1350, 4). The call is the new
+ * peer's then, and what goes there from now on is called like that one. A global function: the verifier works
+ * through it once a program.
+ * @param called the id of the one that was called last
+ * @param id of the one that something has come from
+ */
+__noinline u32 is_called_elsewhere(u64 called, u64 id, u64 now)
+{
+	struct datagram_peer *before = find_datagram_peer(called), *peer;
+	u64 seen;
+	u32 slot;
+
+	if (!before || before->role != PEER_CALLED || before->has_answered ||
+	    now - before->seen > DATAGRAM_PATIENCE_NS || !take_from(&before->open, 1))
+		return false;
+	slot = before->first;
+	seen = before->seen;
+	peer = add_datagram_peer(id, PEER_CALLED, seen);
+	if (!peer)
+		return false;
+	peer->first = slot;
+	peer->open = peer->run = 1;
+	return true;
+}
+
+/*
+ * Does a socket only call, on a port that the kernel gave it? Then nobody knows of it but whom it has called,
+ * and their hosts.
+ */
+static __always_inline bool is_known_to_called_only(struct sock *sk, const struct socket_state *st,
+						    u64 source)
+{
+	return st->role == TACHO_ROLE_DATAGRAM && st->has_called && !st->has_served &&
+	       is_of_same_host(source, st->called) && !chose_port(sk);
+}
+
 /* The sender of what was just received; NULL: unknown. */
 static __always_inline struct datagram_peer *sender(struct sock *sk, struct socket_state *st, u64 source,
 						    u64 now)
@@ -55,6 +93,8 @@ static __always_inline struct datagram_peer *sender(struct sock *sk, struct sock
 	peer = st->role == TACHO_ROLE_DATAGRAM ? called_with_all(st, now) : NULL;
 	if (peer)
 		return peer;
+	if (is_known_to_called_only(sk, st, source) && is_called_elsewhere(peer_id(st, st->called), id, now))
+		return find_datagram_peer(id);
 	return add_datagram_peer(id, has_called_before(sk, st, source) ? PEER_CALLED : PEER_SERVED, now);
 }
 
@@ -187,5 +227,6 @@ static __noinline void name_sender(struct sock *sk, struct socket_state *st, str
 		newest->open = 0;
 	ring->slotless = 0;
 	calls = calls_to(peer);
+	peer->has_answered = true;
 	call_answered(&st->target, shard, &calls, count, ring->last_read);
 }

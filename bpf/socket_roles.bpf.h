@@ -115,6 +115,12 @@ static __always_inline bool serves_beside(struct sock *sk)
 	return is_served_beside(as_number(sk));
 }
 
+/* Was it bound to a port that its program chose? */
+static __always_inline bool chose_port(struct sock *sk)
+{
+	return BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks) & SOCK_BINDPORT_LOCK;
+}
+
 /*
  * A datagram socket without a peer of its own serves some and calls others. A connected one serves if it
  * receives before it sends; but if it is older than we are, and what it sent before was not seen, its ports

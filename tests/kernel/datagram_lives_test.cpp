@@ -190,11 +190,12 @@ TEST_CASE("a datagram server that tacho finds about to answer is taken for a cli
   server.finish();
 }
 
-TEST_CASE("what answers from another port than the one that was called, and is answered, has asked") {
-  const Watched where;
-  const UniqueFd called = bound_socket(0);
-  Child client(where.directory(), [port = port_of(called)](Line& parent) {
-    const UniqueFd socket = bound_socket(0);
+namespace {
+
+/// A client on one socket is answered each time from a new port, and sends something there, too.
+void live_with_answers_from_elsewhere(const Watched& where, std::uint16_t own, const UniqueFd& called) {
+  Child client(where.directory(), [own, port = port_of(called)](Line& parent) {
+    const UniqueFd socket = bound_socket(own);
     for (int i = 0; i < kRequests; ++i) {
       send_to(socket, port);
       const sockaddr_in from = wait_for_one(socket);
@@ -210,8 +211,95 @@ TEST_CASE("what answers from another port than the one that was called, and is a
     (void)wait_for_one(answering);
   }
   (void)client.hear();
-  CHECK(where.value("tacho_requests_total") == kRequests);
-  CHECK(calls_to(where, called) == 0);
   client.tell();
   client.finish();
+}
+
+}  // namespace
+
+TEST_CASE("what comes from another port of the host that was called is an answer, if the port called gives none") {
+  const Watched where;
+  const UniqueFd called = bound_socket(0);
+  live_with_answers_from_elsewhere(where, 0, called);
+  CHECK(where.value("tacho_requests_total") == 0);
+  CHECK(calls_to(where, called) == kRequests);
+}
+
+TEST_CASE("on a port that its program chose a socket is asked by whoever was not called") {
+  const Watched where;
+  const UniqueFd called = bound_socket(0);
+  live_with_answers_from_elsewhere(where, 20301, called);
+  CHECK(where.value("tacho_requests_total") == kRequests);
+  CHECK(calls_to(where, called) == 0);
+}
+
+TEST_CASE("TFTP: each block is acknowledged where it came from, and the next one is the answer") {
+  constexpr int kBlocks = 8;
+  const Watched where;
+  const UniqueFd known = bound_socket(20301);
+  Child client(where.directory(), [port = port_of(known)](Line& parent) {
+    for (int i = 0; i < kRequests; ++i) {
+      const UniqueFd socket = bound_socket(0);
+      send_to(socket, port);
+      for (int block = 0; block < kBlocks; ++block) {
+        send_to(socket, ntohs(wait_for_one(socket).sin_port));
+      }
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  for (int i = 0; i < kRequests; ++i) {
+    const sockaddr_in from = wait_for_one(known);
+    const UniqueFd transfer = bound_socket(20401);
+    for (int block = 0; block < kBlocks; ++block) {
+      send_to(transfer, ntohs(from.sin_port));
+      (void)wait_for_one(transfer);
+    }
+  }
+  (void)client.hear();
+  CHECK(where.value("tacho_requests_total") == 0);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  CHECK(shared().page().sum("tacho_dependency_calls_total", {{"cgroup", where.path()}}) == kRequests * kBlocks);
+  client.tell();
+  client.finish();
+}
+
+TEST_CASE("who asks a socket that waits for an upstream's answer is no such answer, though of the same host") {
+  const auto first = static_cast<std::uint16_t>(GENERATE(0, 20301));
+  CAPTURE(first);
+  constexpr int kAlone = 5;  // one of them may be read before the hook of its arrival tells from whom it is
+  const Watched where;
+  const UniqueFd upstream = bound_socket(0);
+  Child server(where.directory(), [first, upstream_port = port_of(upstream)](Line& parent) {
+    const UniqueFd socket = bound_socket(first);
+    parent.tell(port_of(socket));
+    for (int i = 0; i < kAlone; ++i) {
+      send_to(socket, upstream_port);
+      (void)wait_for_one(socket);
+    }
+    for (int i = 0; i < kRequests; ++i) {
+      // The upstream answers when the client is served.
+      send_to(socket, upstream_port);
+      const sockaddr_in client = wait_for_one(socket);
+      send_to(socket, ntohs(client.sin_port));
+      (void)wait_for_one(socket);
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const auto port = static_cast<std::uint16_t>(server.hear());
+  send_back(upstream, kAlone);
+  for (int i = 0; i < kRequests; ++i) {
+    const sockaddr_in asked = wait_for_one(upstream);
+    const UniqueFd client = bound_socket(0);
+    send_to(client, port);
+    (void)wait_for_one(client);
+    send_to(upstream, ntohs(asked.sin_port));
+  }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == kRequests);
+  CHECK(calls_to(where, upstream) == kRequests + kAlone);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  server.tell();
+  server.finish();
 }
