@@ -43,15 +43,6 @@ static __always_inline void retarget(struct datagram_ring *ring, const struct so
 	ring->anonymous = ring->buried[0] = ring->buried[1] = 0;
 }
 
-/* The other way round; or a client of a server's has got a socket of its own (DTLS). */
-static __always_inline bool has_served_before(struct sock *sk, const struct socket_state *st, u64 destination)
-{
-	if (FIELD(sk, __sk_common.skc_dport))
-		return serves_beside(sk);
-	return st->older && FIELD(sk, __sk_common.skc_num) < FIRST_EPHEMERAL_PORT &&
-	       port_of_address(destination) >= FIRST_EPHEMERAL_PORT;
-}
-
 static __always_inline void request_received(struct datagram_ring *ring, struct datagram_slot *slot,
 					     struct datagram_peer *peer, u32 count, u64 arrival, u64 now)
 {
@@ -232,6 +223,16 @@ static __always_inline bool follows_unknown(const struct datagram_ring *ring, u6
 /* What comes still later to somebody is no reply of which nobody knows to what. */
 #define LATE_REPLIES_NS 60000000000ULL
 
+/* May what goes out be a reply to something of which it is not known for sure whose it is? */
+static __always_inline bool may_answer_unknown(const struct socket_state *st,
+					       const struct datagram_ring *ring, u64 now)
+{
+	if (!ring)
+		return false;
+	return ring->anonymous || (ring->gone && now - ring->gone_at < LATE_REPLIES_NS) ||
+	       (ring->open && (st->doubts || ring->swaps));
+}
+
 /* Something goes to someone who asked before: a reply, or more of one. */
 static __always_inline void served_sent(struct socket_state *st, struct socket_shard *shard,
 					struct datagram_peer *peer, u64 source, u32 count, u64 now,
@@ -304,6 +305,8 @@ static __always_inline void datagram_sent(struct sock *sk, struct socket_state *
 		/* By the next call the place may be something else's. */
 		ring->sender_at = 0;
 	}
+	if (peer && may_ask_each_other(sk, to.destination))
+		note_turn(id, PEER_CALLED, may_answer_unknown(st, ring, now), now);
 	if (ring && ring->guessed && guess_was_wrong(st, to.destination, last_receive)) {
 		take_for_called(st, shard, find_peer_slot(&st->target, sk, &ring->guessed_address));
 		if (!peer)
@@ -333,8 +336,10 @@ static __always_inline void datagram_sent(struct sock *sk, struct socket_state *
 		if (!peer)
 			return;
 		if (to.destination != ADDRESS_UNKNOWN)
-			peer->first = find_peer_slot(&st->target, sk, &to.address);
+			peer->first = SLOT_TO_BE_FOUND;
 	}
+	if (peer->first == SLOT_TO_BE_FOUND)
+		peer->first = find_peer_slot(&st->target, sk, &to.address);
 	st->has_called = true;
 	if (st->called != to.destination)
 		st->called_before = st->called;

@@ -24,8 +24,13 @@ struct datagram_peer {
 	u32 first; /* served: slot of the oldest open request; called: dependency slot */
 	u32 run;   /* called: calls since the last answer */
 	u8 role;
-	bool has_answered; /* called: something has come from there for sure */
+	u8 has_answered : 1;	/* called: something has come from there for sure */
+	u8 asks_and_serves : 1; /* see socket_datagram_turns.bpf.h */
+	u16 spoke;		/* when anything went there, or came from there, last */
 };
+
+/* Units of `spoke`: 16.8 ms. */
+#define SPOKE_SHIFT 24
 
 struct datagram_peers {
 	struct datagram_peer ways[DATAGRAM_PEER_WAYS];
@@ -121,6 +126,7 @@ static __always_inline struct datagram_peer *add_datagram_peer(u64 id, u8 role, 
 	peer->first = 0;
 	peer->run = 0;
 	peer->role = role;
-	peer->has_answered = false;
+	peer->has_answered = peer->asks_and_serves = 0;
+	peer->spoke = now >> SPOKE_SHIFT;
 	return peer;
 }

@@ -3,8 +3,7 @@
 #pragma once
 
 #include "socket_datagram_calls.bpf.h"
-#include "socket_datagram_ring.bpf.h"
-#include "socket_roles.bpf.h"
+#include "socket_datagram_turns.bpf.h"
 
 /*
  * A peer has sent something without having been called. Of a socket that is older than we are, one that has a
@@ -14,6 +13,15 @@ static __always_inline bool has_called_before(struct sock *sk, const struct sock
 {
 	return st->older && !st->has_served && FIELD(sk, __sk_common.skc_num) >= FIRST_EPHEMERAL_PORT &&
 	       port_of_address(source) < FIRST_EPHEMERAL_PORT;
+}
+
+/* The other way round; or a client of a server's has got a socket of its own (DTLS). */
+static __always_inline bool has_served_before(struct sock *sk, const struct socket_state *st, u64 destination)
+{
+	if (FIELD(sk, __sk_common.skc_dport))
+		return serves_beside(sk);
+	return st->older && FIELD(sk, __sk_common.skc_num) < FIRST_EPHEMERAL_PORT &&
+	       port_of_address(destination) >= FIRST_EPHEMERAL_PORT;
 }
 
 /* Where calls to everybody (broadcast, multicast) are: whoever answers was called. */
@@ -88,8 +96,11 @@ static __always_inline struct datagram_peer *sender(struct sock *sk, struct sock
 	}
 	id = peer_id(st, source);
 	peer = find_datagram_peer(id);
-	if (peer)
+	if (peer) {
+		if (may_ask_each_other(sk, source))
+			note_turn(id, PEER_SERVED, st->doubts && called_earlier(st), now);
 		return peer;
+	}
 	peer = st->role == TACHO_ROLE_DATAGRAM ? called_with_all(st, now) : NULL;
 	if (peer)
 		return peer;

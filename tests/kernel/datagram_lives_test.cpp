@@ -1,7 +1,6 @@
 // Datagram sockets that do not stay with one peer, one side or one reply.
 
 #include <netinet/in.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -22,17 +21,6 @@ constexpr int kRequests = 60;
 
 std::string peer_at(std::uint16_t port) {
   return "127.0.0.1:" + std::to_string(port);
-}
-
-/// Sleeps until something comes, as event loops do. @return from where
-sockaddr_in wait_for_one(const UniqueFd& socket) {
-  pollfd wanted{.fd = socket.get(), .events = POLLIN, .revents = 0};
-  must(::poll(&wanted, 1, 10'000) == 1, "nothing came within 10 s");
-  return spin_for(socket);
-}
-
-void answer_one(const UniqueFd& socket) {
-  send_to(socket, ntohs(wait_for_one(socket).sin_port));
 }
 
 double calls_to(const Watched& where, const UniqueFd& peer) {
@@ -113,44 +101,6 @@ TEST_CASE("UDP-Lite is counted like UDP") {
   CHECK(where.value("tacho_requests_in_flight") == 0);
   server.tell();
   server.finish();
-}
-
-TEST_CASE("of nodes that ask each other on one pair of ports who spoke first is the client, of all that follows, too") {
-  const bool begins = GENERATE(true, false);
-  CAPTURE(begins);
-  const Watched where;
-  const UniqueFd peer = bound_socket(20301);
-  const auto ask = [](const UniqueFd& socket, std::uint16_t port) {
-    send_to(socket, port);
-    (void)wait_for_one(socket);
-  };
-  Child node(where.directory(), [&, port = port_of(peer)](Line& parent) {
-    const UniqueFd socket = bound_socket(20311);
-    parent.tell(port_of(socket));
-    for (int i = 0; i < 2 * kRequests; ++i) {
-      if ((i % 2 == 0) == begins) {
-        ask(socket, port);
-      } else {
-        answer_one(socket);
-      }
-    }
-    parent.tell();
-    (void)parent.hear();
-  });
-  const auto port = static_cast<std::uint16_t>(node.hear());
-  for (int i = 0; i < 2 * kRequests; ++i) {
-    if ((i % 2 == 0) == begins) {
-      answer_one(peer);
-    } else {
-      ask(peer, port);
-    }
-  }
-  (void)node.hear();
-  // The last answer to the one who is called, or of the one who calls, is taken for a question that nobody answers.
-  CHECK(where.value("tacho_requests_total") == (begins ? 0 : 2 * kRequests - 1));
-  CHECK(calls_to(where, peer) == (begins ? 2 * kRequests - 1 : 0));
-  node.tell();
-  node.finish();
 }
 
 TEST_CASE("a datagram server that tacho finds about to answer is taken for a client if its client chose a port, too") {
