@@ -294,6 +294,7 @@ static __always_inline void datagram_sent(struct sock *sk, struct socket_state *
 		count = (bytes + to.segment_bytes - 1) / to.segment_bytes;
 	if (st->role == TACHO_ROLE_DATAGRAM_SERVER)
 		to.destination = ADDRESS_SOLE;
+	prove_role(sk, st, to.destination);
 	ring = find_ring(st);
 	id = peer_id(st, to.destination == ADDRESS_UNKNOWN ? ADDRESS_SOLE : to.destination);
 	peer = find_datagram_peer(id);

@@ -9,13 +9,12 @@
 #pragma once
 
 #include "socket_datagram_address.bpf.h"
+#include "socket_roles.bpf.h"
 
 #define DATAGRAM_PEER_BUCKETS 4096
 #define DATAGRAM_PEER_WAYS 4
 /* Calls and replies that are late by more do not belong together. */
 #define DATAGRAM_PATIENCE_NS 5000000000ULL
-
-enum { PEER_SERVED = 1, PEER_CALLED = 2 };
 
 struct datagram_peer {
 	u64 id;	   /* of socket and address; 0: free */

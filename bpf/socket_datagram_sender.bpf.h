@@ -6,22 +6,62 @@
 #include "socket_datagram_turns.bpf.h"
 
 /*
- * A peer has sent something without having been called. Of a socket that is older than we are, one that has a
- * port from the kernel and hears from a fixed one has called, unless it is known for a server.
+ * The first peer of a socket that is older than we are is known. If that was called, what came before from
+ * unknown senders were answers. A global function: the verifier works through it once a program.
+ * @param number of the socket
+ * @param port of the peer
+ * @param index of its target
+ * @return whether it was called
  */
-static __always_inline bool has_called_before(struct sock *sk, const struct socket_state *st, u64 source)
+__noinline u32 was_called_before(u64 socket, u64 number, u32 port, u32 index)
 {
-	return st->older && !st->has_served && FIELD(sk, __sk_common.skc_num) >= FIRST_EPHEMERAL_PORT &&
-	       port_of_address(source) < FIRST_EPHEMERAL_PORT;
+	struct datagram_ring *ring;
+	struct socket_shard *shared;
+	struct datagram_slot *newest;
+	u32 count;
+
+	if (peer_by_ports(socket, port, index) != PEER_CALLED)
+		return false;
+	ring = bpf_map_lookup_elem(&datagram_rings, &number);
+	if (!ring)
+		return true;
+	newest = &ring->slots[ring->newest % DATAGRAM_SLOTS];
+	if (newest->source == ADDRESS_UNKNOWN)
+		newest->open = 0;
+	count = take_from(&ring->anonymous, ring->anonymous);
+	count = take_from(&ring->open, count);
+	shared = get_shared_shard(&ring->target);
+	if (shared)
+		add_atomic(&shared->dismissed, count);
+	return true;
 }
 
-/* The other way round; or a client of a server's has got a socket of its own (DTLS). */
+static __always_inline void prove_role(struct sock *sk, struct socket_state *st, u64 address)
+{
+	if (!st->unproven || address <= ADDRESS_ANY)
+		return;
+	st->unproven = false;
+	st->has_served &=
+	    !was_called_before(as_number(sk), st->number, port_of_address(address), st->target.index);
+}
+
+/* A peer has sent something without having been called since we are there. Was it before? */
+static __always_inline bool has_called_before(struct sock *sk, const struct socket_state *st, u64 source)
+{
+	return st->older && !st->has_served && st->role == TACHO_ROLE_DATAGRAM &&
+	       peer_by_ports(as_number(sk), port_of_address(source), st->target.index) == PEER_CALLED;
+}
+
+/*
+ * Something goes to a peer that is not known: a reply to what came before we were there, or from a socket
+ * that a server has for this client (DTLS)?
+ */
 static __always_inline bool has_served_before(struct sock *sk, const struct socket_state *st, u64 destination)
 {
-	if (FIELD(sk, __sk_common.skc_dport))
-		return serves_beside(sk);
-	return st->older && FIELD(sk, __sk_common.skc_num) < FIRST_EPHEMERAL_PORT &&
-	       port_of_address(destination) >= FIRST_EPHEMERAL_PORT;
+	if (FIELD(sk, __sk_common.skc_dport) && serves_beside(sk))
+		return true;
+	return st->older && has_heard(sk) &&
+	       peer_by_ports(as_number(sk), port_of_address(destination), st->target.index) == PEER_SERVED;
 }
 
 /* Where calls to everybody (broadcast, multicast) are: whoever answers was called. */
@@ -94,6 +134,7 @@ static __always_inline struct datagram_peer *sender(struct sock *sk, struct sock
 		peer = find_datagram_peer(peer_id(st, st->called));
 		return peer && peer->role == PEER_CALLED && peer->open ? peer : called_earlier(st);
 	}
+	prove_role(sk, st, source);
 	id = peer_id(st, source);
 	peer = find_datagram_peer(id);
 	if (peer) {

@@ -103,43 +103,6 @@ TEST_CASE("UDP-Lite is counted like UDP") {
   server.finish();
 }
 
-TEST_CASE("a datagram server that tacho finds about to answer is taken for a client if its client chose a port, too") {
-  const bool chosen = GENERATE(false, true);
-  CAPTURE(chosen);
-  const Cgroup cgroup(playground() + "/" + unique_name());
-  Child server(cgroup.directory(), [](Line& parent) {
-    const UniqueFd socket = bound_socket(20301);
-    parent.tell(port_of(socket));
-    const sockaddr_in first = wait_for_one(socket);
-    parent.tell();
-    (void)parent.hear();
-    send_to(socket, ntohs(first.sin_port));
-    for (int i = 0; i < kRequests; ++i) {
-      answer_one(socket);
-    }
-    parent.tell();
-    (void)parent.hear();
-  });
-  const auto port = static_cast<std::uint16_t>(server.hear());
-  const UniqueFd client = bound_socket(chosen ? 22301 : 0);
-  send_to(client, port);
-  (void)server.hear();
-  Running tacho(watching(cgroup.path()));
-  const Labels target{{"target", "t"}};
-  REQUIRE(tacho.wait_for([&] { return tacho.watches(target); }));
-  server.tell();
-  (void)wait_for_one(client);
-  for (int i = 0; i < kRequests; ++i) {
-    send_to(client, port);
-    (void)wait_for_one(client);
-  }
-  (void)server.hear();
-  CHECK(tacho.page().value("tacho_requests_total", target) == (chosen ? 0 : kRequests));
-  CHECK(tacho.page().sum("tacho_dependency_calls_total", target) == (chosen ? kRequests : 0));
-  server.tell();
-  server.finish();
-}
-
 namespace {
 
 /// A client on one socket is answered each time from a new port, and sends something there, too.
