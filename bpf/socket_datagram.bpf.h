@@ -85,12 +85,13 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 		ring->sender_at = 0;
 	}
 	if (ring)
-		note_datagram_reader(ring);
+		note_datagram_reader(st, ring);
 	if (st->role != TACHO_ROLE_DATAGRAM_SERVER)
 		source = ring ? ADDRESS_UNKNOWN : source_of_read(sk, st);
 	before = ring ? slots_before(sk, st, ring) : 0;
 	if (before == NO_SLOT) {
 		doubt(st);
+		st->slips++;
 		arrival = ring->slots[ring->taken % DATAGRAM_SLOTS].arrival;
 		slotless = count = count_by_size(ring, bytes);
 	} else if (ring) {
@@ -105,6 +106,7 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 			/* The hook of its arrival still runs, on another CPU. */
 			slot = NULL;
 			slotless = count = count_by_size(ring, bytes);
+			st->slips++;
 		}
 	}
 	socket_number(st);
@@ -133,7 +135,7 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 		ring = make_ring(st, source, 0, now);
 		if (!ring)
 			return;
-		note_datagram_reader(ring);
+		note_datagram_reader(st, ring);
 		slot = take_slot(st, ring, 0, source, bytes, now);
 		if (slot && !is_written(st, ring, ring->newest)) {
 			slot = NULL;
@@ -220,19 +222,6 @@ static __always_inline bool follows_unknown(const struct datagram_ring *ring, u6
 	       (ring->slotless || (newest->open && newest->read && newest->source == ADDRESS_UNKNOWN));
 }
 
-/* What comes still later to somebody is no reply of which nobody knows to what. */
-#define LATE_REPLIES_NS 60000000000ULL
-
-/* May what goes out be a reply to something of which it is not known for sure whose it is? */
-static __always_inline bool may_answer_unknown(const struct socket_state *st,
-					       const struct datagram_ring *ring, u64 now)
-{
-	if (!ring)
-		return false;
-	return ring->anonymous || (ring->gone && now - ring->gone_at < LATE_REPLIES_NS) ||
-	       (ring->open && (st->doubts || ring->swaps));
-}
-
 /* Something goes to someone who asked before: a reply, or more of one. */
 static __always_inline void served_sent(struct socket_state *st, struct socket_shard *shard,
 					struct datagram_peer *peer, u64 source, u32 count, u64 now,
@@ -307,11 +296,11 @@ static __always_inline void datagram_sent(struct sock *sk, struct socket_state *
 		ring->sender_at = 0;
 	}
 	if (peer && may_ask_each_other(sk, to.destination))
-		note_turn(id, PEER_CALLED, may_answer_unknown(st, ring, now), now);
+		note_turn(id, turn_to_peer(st, ring, now), now);
 	if (ring && ring->guessed && guess_was_wrong(st, to.destination, last_receive)) {
 		take_for_called(st, shard, find_peer_slot(&st->target, sk, &ring->guessed_address));
 		if (!peer)
-			add_datagram_peer(id, PEER_SERVED, now);
+			add_datagram_peer(id, PEER_SERVED, st->slips, now);
 		return;
 	}
 	if (!peer || peer->role != PEER_CALLED) {
@@ -326,14 +315,14 @@ static __always_inline void datagram_sent(struct sock *sk, struct socket_state *
 		if (peer || (ring && ring->anonymous) || doubted ||
 		    has_served_before(sk, st, to.destination) || st->role == TACHO_ROLE_DATAGRAM_SERVER) {
 			if (!peer && to.destination != ADDRESS_UNKNOWN) {
-				peer = add_datagram_peer(id, PEER_SERVED, now);
+				peer = add_datagram_peer(id, PEER_SERVED, st->slips, now);
 				if (ring && is_udp(sk))
 					guess(ring, &to, now);
 			}
 			served_sent(st, shard, peer, to.destination, count, now, last_receive);
 			return;
 		}
-		peer = add_datagram_peer(id, PEER_CALLED, now);
+		peer = add_datagram_peer(id, PEER_CALLED, st->slips, now);
 		if (!peer)
 			return;
 		if (to.destination != ADDRESS_UNKNOWN)

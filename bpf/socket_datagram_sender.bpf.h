@@ -100,7 +100,7 @@ __noinline u32 is_called_elsewhere(u64 called, u64 id, u64 now)
 		return false;
 	slot = before->first;
 	seen = before->seen;
-	peer = add_datagram_peer(id, PEER_CALLED, seen);
+	peer = add_datagram_peer(id, PEER_CALLED, 0, seen);
 	if (!peer)
 		return false;
 	peer->first = slot;
@@ -120,8 +120,7 @@ static __always_inline bool is_known_to_called_only(struct sock *sk, const struc
 }
 
 /* The sender of what was just received; NULL: unknown. */
-static __always_inline struct datagram_peer *sender(struct sock *sk, struct socket_state *st, u64 source,
-						    u64 now)
+static __noinline struct datagram_peer *sender(struct sock *sk, struct socket_state *st, u64 source, u64 now)
 {
 	struct datagram_peer *peer;
 	u64 id;
@@ -139,7 +138,7 @@ static __always_inline struct datagram_peer *sender(struct sock *sk, struct sock
 	peer = find_datagram_peer(id);
 	if (peer) {
 		if (may_ask_each_other(sk, source))
-			note_turn(id, PEER_SERVED, st->doubts && called_earlier(st), now);
+			note_turn(id, st->slips, now);
 		return peer;
 	}
 	peer = st->role == TACHO_ROLE_DATAGRAM ? called_with_all(st, now) : NULL;
@@ -147,19 +146,21 @@ static __always_inline struct datagram_peer *sender(struct sock *sk, struct sock
 		return peer;
 	if (is_known_to_called_only(sk, st, source) && is_called_elsewhere(peer_id(st, st->called), id, now))
 		return find_datagram_peer(id);
-	return add_datagram_peer(id, has_called_before(sk, st, source) ? PEER_CALLED : PEER_SERVED, now);
+	return add_datagram_peer(id, has_called_before(sk, st, source) ? PEER_CALLED : PEER_SERVED, st->slips,
+				 now);
 }
 
 /*
  * Of threads that read one socket the hooks may run in another order than they took the datagrams: each is
  * taken for the other's sender's, until both hooks have run. A reply that comes before answers somebody's.
  */
-static __always_inline void note_datagram_reader(struct datagram_ring *ring)
+static __always_inline void note_datagram_reader(struct socket_state *st, struct datagram_ring *ring)
 {
 	u64 thread = bpf_get_current_pid_tgid();
 
 	if (ring->reader == thread)
 		return;
+	st->slips += ring->reader != 0;
 	if (ring->reader && ring->swaps < MOST_DOUBTS)
 		ring->swaps++;
 	ring->reader = thread;
@@ -260,7 +261,7 @@ static __noinline void name_sender(struct sock *sk, struct socket_state *st, str
 		return;
 	peer = find_datagram_peer(peer_id(st, source));
 	if (!peer)
-		peer = add_datagram_peer(peer_id(st, source), PEER_SERVED, now);
+		peer = add_datagram_peer(peer_id(st, source), PEER_SERVED, st->slips, now);
 	if (!peer || (peer->role == PEER_CALLED && !peer->open))
 		return;
 	disown(st, ring, told, &count);
