@@ -128,22 +128,19 @@ enum { PEER_SERVED = 1, PEER_CALLED = 2 };
 
 /*
  * What the peer at port `theirs` is to a UDP socket that was in use before anything of it was seen; 0: its
- * ports do not tell. A port that the kernel chose calls one that was bound on purpose, and nobody knows of a
- * port that was never bound but whom it called. Of two that were chosen, and at first only, the lower one is
- * the server's. A global function, which the verifier works through once a program.
+ * ports do not tell. A port that the kernel chose calls one that was bound on purpose. Of two that were
+ * chosen, and at first only, the lower one is the server's. A global function, which the verifier works
+ * through once a program.
  * @param index of its target
  */
 __noinline u32 peer_by_ports(u64 socket, u32 theirs, u32 index)
 {
 	const struct sock *sk = (const struct sock *)socket;
 	u32 own = BPF_CORE_READ(sk, __sk_common.skc_num);
-	u32 locks = BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks);
 	struct socket_chains *chains;
 
 	if ((own < FIRST_EPHEMERAL_PORT) != (theirs < FIRST_EPHEMERAL_PORT))
 		return own < theirs ? PEER_SERVED : PEER_CALLED;
-	if (!(locks & (SOCK_BINDADDR_LOCK | SOCK_BINDPORT_LOCK)) && own >= FIRST_EPHEMERAL_PORT)
-		return PEER_CALLED;
 	chains = bpf_map_lookup_elem(&socket_chains, &index);
 	if (!chains || own == theirs || own >= FIRST_EPHEMERAL_PORT ||
 	    (chains->adopted_at && bpf_ktime_get_ns() - chains->adopted_at > IN_USE_NS))
