@@ -105,6 +105,8 @@ struct socket_chains {
 	struct record_thresholds record;
 	__u32 connections; /* for which was decided whether they are put aside, see socket_sampling.bpf.h */
 	__u32 choice;	   /* set by user space: it is decided anew whenever this changes */
+	__u64 adopted_at;  /* set by user space: all sockets that are older than the target were visited; 0:
+			      not yet */
 };
 
 /* A TCP port with a listener: distinguishes servers' from clients' sockets whose beginning was missed. */

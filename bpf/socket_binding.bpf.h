@@ -120,6 +120,26 @@ static __noinline void follow_settings(struct sock *sk, struct socket_state *st)
 }
 
 /*
+ * Has a datagram socket been in use before we saw anything of it? As long as those of its target have not all
+ * been visited (socket_adopt.bpf.h), it may be one that was not yet; but who sends without ever having heard
+ * anything speaks first.
+ */
+static __always_inline bool is_older(struct sock *sk, const struct target_ref *target, u32 direction)
+{
+	u32 index = target->index;
+	struct socket_chains *chains;
+
+	if (!is_datagram(sk))
+		return false;
+	if (direction == OLDER_THAN_TACHO)
+		return true;
+	chains = bpf_map_lookup_elem(&socket_chains, &index);
+	if (!chains || chains->adopted_at)
+		return false;
+	return direction != TACHO_SEND || !is_udp(sk) || has_heard(sk);
+}
+
+/*
  * Finds the target of a socket by its user and remembers it in the socket's storage. Not on the fast path:
  * once per socket and change of the targets.
  */
@@ -154,16 +174,18 @@ static __always_inline struct socket_state *bind_by_task(struct sock *sk, const 
 	}
 	same = st->target.index == target.index && st->target.epoch == target.epoch;
 	if (fresh || !same || is_out_of_date(st)) {
+		if ((fresh || direction == OLDER_THAN_TACHO) && is_older(sk, &target, direction))
+			st->older = st->unproven = true;
 		if (fresh) {
-			st->role = role != TACHO_ROLE_NONE ? role : guess_role(sk, direction);
+			st->role = role != TACHO_ROLE_NONE
+				       ? role
+				       : guess_role(sk, direction, st->older, target.index);
 			begin_arrivals(st, tcp_sock_of(sk));
 		} else {
 			change_target(st, sk, same);
 		}
 		if (st->role >= TACHO_ROLE_IGNORED)
-			st->role = guess_role(sk, direction);
-		if (direction == OLDER_THAN_TACHO && is_datagram(sk))
-			st->older = true;
+			st->role = guess_role(sk, direction, st->older, target.index);
 		st->target = target;
 		take_role(sk, st, st->role);
 		if (st->role == TACHO_ROLE_CLIENT || st->role == TACHO_ROLE_DATAGRAM_CLIENT) {

@@ -43,15 +43,6 @@ static __always_inline void retarget(struct datagram_ring *ring, const struct so
 	ring->anonymous = ring->buried[0] = ring->buried[1] = 0;
 }
 
-/* The other way round; or a client of a server's has got a socket of its own (DTLS). */
-static __always_inline bool has_served_before(struct sock *sk, const struct socket_state *st, u64 destination)
-{
-	if (FIELD(sk, __sk_common.skc_dport))
-		return serves_beside(sk);
-	return st->older && FIELD(sk, __sk_common.skc_num) < FIRST_EPHEMERAL_PORT &&
-	       port_of_address(destination) >= FIRST_EPHEMERAL_PORT;
-}
-
 static __always_inline void request_received(struct datagram_ring *ring, struct datagram_slot *slot,
 					     struct datagram_peer *peer, u32 count, u64 arrival, u64 now)
 {
@@ -94,12 +85,13 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 		ring->sender_at = 0;
 	}
 	if (ring)
-		note_datagram_reader(ring);
+		note_datagram_reader(st, ring);
 	if (st->role != TACHO_ROLE_DATAGRAM_SERVER)
 		source = ring ? ADDRESS_UNKNOWN : source_of_read(sk, st);
 	before = ring ? slots_before(sk, st, ring) : 0;
 	if (before == NO_SLOT) {
 		doubt(st);
+		st->slips++;
 		arrival = ring->slots[ring->taken % DATAGRAM_SLOTS].arrival;
 		slotless = count = count_by_size(ring, bytes);
 	} else if (ring) {
@@ -114,6 +106,7 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 			/* The hook of its arrival still runs, on another CPU. */
 			slot = NULL;
 			slotless = count = count_by_size(ring, bytes);
+			st->slips++;
 		}
 	}
 	socket_number(st);
@@ -129,6 +122,7 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 		if (slot)
 			slot->open = 0;
 		calls = calls_to(peer);
+		peer->has_answered |= source != ADDRESS_UNKNOWN;
 		call_answered(&st->target, shard, &calls, count, arrival);
 		return;
 	}
@@ -141,7 +135,7 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 		ring = make_ring(st, source, 0, now);
 		if (!ring)
 			return;
-		note_datagram_reader(ring);
+		note_datagram_reader(st, ring);
 		slot = take_slot(st, ring, 0, source, bytes, now);
 		if (slot && !is_written(st, ring, ring->newest)) {
 			slot = NULL;
@@ -228,9 +222,6 @@ static __always_inline bool follows_unknown(const struct datagram_ring *ring, u6
 	       (ring->slotless || (newest->open && newest->read && newest->source == ADDRESS_UNKNOWN));
 }
 
-/* What comes still later to somebody is no reply of which nobody knows to what. */
-#define LATE_REPLIES_NS 60000000000ULL
-
 /* Something goes to someone who asked before: a reply, or more of one. */
 static __always_inline void served_sent(struct socket_state *st, struct socket_shard *shard,
 					struct datagram_peer *peer, u64 source, u32 count, u64 now,
@@ -292,6 +283,7 @@ static __always_inline void datagram_sent(struct sock *sk, struct socket_state *
 		count = (bytes + to.segment_bytes - 1) / to.segment_bytes;
 	if (st->role == TACHO_ROLE_DATAGRAM_SERVER)
 		to.destination = ADDRESS_SOLE;
+	prove_role(sk, st, to.destination);
 	ring = find_ring(st);
 	id = peer_id(st, to.destination == ADDRESS_UNKNOWN ? ADDRESS_SOLE : to.destination);
 	peer = find_datagram_peer(id);
@@ -303,10 +295,12 @@ static __always_inline void datagram_sent(struct sock *sk, struct socket_state *
 		/* By the next call the place may be something else's. */
 		ring->sender_at = 0;
 	}
+	if (peer && may_ask_each_other(sk, to.destination))
+		note_turn(id, turn_to_peer(st, ring, now), now);
 	if (ring && ring->guessed && guess_was_wrong(st, to.destination, last_receive)) {
 		take_for_called(st, shard, find_peer_slot(&st->target, sk, &ring->guessed_address));
 		if (!peer)
-			add_datagram_peer(id, PEER_SERVED, now);
+			add_datagram_peer(id, PEER_SERVED, st->slips, now);
 		return;
 	}
 	if (!peer || peer->role != PEER_CALLED) {
@@ -321,19 +315,21 @@ static __always_inline void datagram_sent(struct sock *sk, struct socket_state *
 		if (peer || (ring && ring->anonymous) || doubted ||
 		    has_served_before(sk, st, to.destination) || st->role == TACHO_ROLE_DATAGRAM_SERVER) {
 			if (!peer && to.destination != ADDRESS_UNKNOWN) {
-				peer = add_datagram_peer(id, PEER_SERVED, now);
+				peer = add_datagram_peer(id, PEER_SERVED, st->slips, now);
 				if (ring && is_udp(sk))
 					guess(ring, &to, now);
 			}
 			served_sent(st, shard, peer, to.destination, count, now, last_receive);
 			return;
 		}
-		peer = add_datagram_peer(id, PEER_CALLED, now);
+		peer = add_datagram_peer(id, PEER_CALLED, st->slips, now);
 		if (!peer)
 			return;
 		if (to.destination != ADDRESS_UNKNOWN)
-			peer->first = find_peer_slot(&st->target, sk, &to.address);
+			peer->first = SLOT_TO_BE_FOUND;
 	}
+	if (peer->first == SLOT_TO_BE_FOUND)
+		peer->first = find_peer_slot(&st->target, sk, &to.address);
 	st->has_called = true;
 	if (st->called != to.destination)
 		st->called_before = st->called;

@@ -46,20 +46,25 @@ static __always_inline bool is_of_many(const struct datagram_address *a)
 	return !a->words[3] || first >= 224;
 }
 
-/* The port is in the lower bits, the top bit is set. */
+/* The port is in the lower bits, of the others only the top one is not the host's: it is set. */
 static __always_inline u64 hash_address(const struct datagram_address *a)
 {
 	u64 hash;
 
 	if (is_of_many(a))
 		return ADDRESS_UNKNOWN;
-	hash = mix(mix((u64)a->words[0] << 32 | a->words[1], a->port), (u64)a->words[2] << 32 | a->words[3]);
+	hash = mix((u64)a->words[0] << 32 | a->words[1], mix((u64)a->words[2] << 32 | a->words[3], 0));
 	return (hash & ~0xffffULL) | 1ULL << 63 | bpf_ntohs(a->port);
 }
 
 static __always_inline u32 port_of_address(u64 hash)
 {
 	return hash & 0xffff;
+}
+
+static __always_inline bool is_of_same_host(u64 hash, u64 other)
+{
+	return !((hash ^ other) >> 16);
 }
 
 /* Which the socket is bound to, as in struct datagram_address. */

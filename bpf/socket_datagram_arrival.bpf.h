@@ -34,6 +34,7 @@ static __always_inline u64 source_of_read(struct sock *sk, struct socket_state *
 	if ((s32)(st->told - st->read++) > 0 || !is_udp(sk))
 		return st->source;
 	doubt(st);
+	st->slips++;
 	return ADDRESS_UNKNOWN;
 }
 

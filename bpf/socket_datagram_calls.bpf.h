@@ -8,7 +8,7 @@
 /* Calls to one peer that are under way. */
 struct open_calls {
 	u32 *open;
-	u32 *run;    /* begun since the last answer */
+	u16 *run;    /* begun since the last answer */
 	u64 *called; /* when the last one began */
 	u32 slot;    /* of the dependency */
 };

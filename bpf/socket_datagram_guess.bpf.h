@@ -65,6 +65,7 @@ static __noinline void take_for_called(struct socket_state *st, struct socket_sh
 	peer->role = PEER_CALLED;
 	peer->open = peer->run = 0;
 	peer->first = slot;
+	peer->has_answered = true;
 	calls = calls_to(peer);
 	call_begun(&calls, count, ring->guessed_at);
 	call_answered(&st->target, shard, &calls, count, answer->arrival);

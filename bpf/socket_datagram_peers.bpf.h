@@ -9,22 +9,32 @@
 #pragma once
 
 #include "socket_datagram_address.bpf.h"
+#include "socket_roles.bpf.h"
 
 #define DATAGRAM_PEER_BUCKETS 4096
 #define DATAGRAM_PEER_WAYS 4
 /* Calls and replies that are late by more do not belong together. */
 #define DATAGRAM_PATIENCE_NS 5000000000ULL
 
-enum { PEER_SERVED = 1, PEER_CALLED = 2 };
-
 struct datagram_peer {
 	u64 id;	   /* of socket and address; 0: free */
 	u64 seen;  /* served: when it asked last; called: when it was called last */
 	u32 open;  /* requests that are not answered; calls that are not answered */
 	u32 first; /* served: slot of the oldest open request; called: dependency slot */
-	u32 run;   /* called: calls since the last answer */
+	u16 run;   /* called: calls since the last answer */
 	u8 role;
+	/* See socket_datagram_turns.bpf.h. */
+	u8 slips;	     /* the socket's, when that was seen last */
+	__s8 balance;	     /* what went there, less what came, since all was answered */
+	u8 has_answered : 1; /* called: something has come from there for sure */
+	u8 asks_and_serves : 1;
+	u8 is_lost : 1; /* what `balance` says is out of step */
+	u16 spoke;	/* when anything went there, or came from there, last */
 };
+
+/* Units of `spoke`: 16.8 ms. */
+#define SPOKE_SHIFT 24
+#define MOST_BALANCE 100
 
 struct datagram_peers {
 	struct datagram_peer ways[DATAGRAM_PEER_WAYS];
@@ -106,7 +116,7 @@ __noinline u32 way_of_oldest(u64 id, u64 now)
 	return place;
 }
 
-static __always_inline struct datagram_peer *add_datagram_peer(u64 id, u8 role, u64 now)
+static __always_inline struct datagram_peer *add_datagram_peer(u64 id, u8 role, u8 slips, u64 now)
 {
 	struct datagram_peers *bucket = bucket_of(id);
 	struct datagram_peer *peer;
@@ -120,5 +130,9 @@ static __always_inline struct datagram_peer *add_datagram_peer(u64 id, u8 role, 
 	peer->first = 0;
 	peer->run = 0;
 	peer->role = role;
+	peer->has_answered = peer->asks_and_serves = peer->is_lost = 0;
+	peer->balance = role == PEER_CALLED ? 1 : -1;
+	peer->slips = slips;
+	peer->spoke = now >> SPOKE_SHIFT;
 	return peer;
 }

@@ -3,17 +3,65 @@
 #pragma once
 
 #include "socket_datagram_calls.bpf.h"
-#include "socket_datagram_ring.bpf.h"
-#include "socket_roles.bpf.h"
+#include "socket_datagram_turns.bpf.h"
 
 /*
- * A peer has sent something without having been called. Of a socket that is older than we are, one that has a
- * port from the kernel and hears from a fixed one has called, unless it is known for a server.
+ * The first peer of a socket that is older than we are is known. If that was called, what came before from
+ * unknown senders were answers. A global function: the verifier works through it once a program.
+ * @param number of the socket
+ * @param port of the peer
+ * @param index of its target
+ * @return whether it was called
  */
+__noinline u32 was_called_before(u64 socket, u64 number, u32 port, u32 index)
+{
+	struct datagram_ring *ring;
+	struct socket_shard *shared;
+	struct datagram_slot *newest;
+	u32 count;
+
+	if (peer_by_ports(socket, port, index) != PEER_CALLED)
+		return false;
+	ring = bpf_map_lookup_elem(&datagram_rings, &number);
+	if (!ring)
+		return true;
+	newest = &ring->slots[ring->newest % DATAGRAM_SLOTS];
+	if (newest->source == ADDRESS_UNKNOWN)
+		newest->open = 0;
+	count = take_from(&ring->anonymous, ring->anonymous);
+	count = take_from(&ring->open, count);
+	shared = get_shared_shard(&ring->target);
+	if (shared)
+		add_atomic(&shared->dismissed, count);
+	return true;
+}
+
+static __always_inline void prove_role(struct sock *sk, struct socket_state *st, u64 address)
+{
+	if (!st->unproven || address <= ADDRESS_ANY)
+		return;
+	st->unproven = false;
+	st->has_served &=
+	    !was_called_before(as_number(sk), st->number, port_of_address(address), st->target.index);
+}
+
+/* A peer has sent something without having been called since we are there. Was it before? */
 static __always_inline bool has_called_before(struct sock *sk, const struct socket_state *st, u64 source)
 {
-	return st->older && !st->has_served && FIELD(sk, __sk_common.skc_num) >= FIRST_EPHEMERAL_PORT &&
-	       port_of_address(source) < FIRST_EPHEMERAL_PORT;
+	return st->older && !st->has_served && st->role == TACHO_ROLE_DATAGRAM &&
+	       peer_by_ports(as_number(sk), port_of_address(source), st->target.index) == PEER_CALLED;
+}
+
+/*
+ * Something goes to a peer that is not known: a reply to what came before we were there, or from a socket
+ * that a server has for this client (DTLS)?
+ */
+static __always_inline bool has_served_before(struct sock *sk, const struct socket_state *st, u64 destination)
+{
+	if (FIELD(sk, __sk_common.skc_dport) && serves_beside(sk))
+		return true;
+	return st->older && has_heard(sk) &&
+	       peer_by_ports(as_number(sk), port_of_address(destination), st->target.index) == PEER_SERVED;
 }
 
 /* Where calls to everybody (broadcast, multicast) are: whoever answers was called. */
@@ -33,9 +81,46 @@ static __always_inline struct datagram_peer *called_earlier(const struct socket_
 	return peer && peer->role == PEER_CALLED && peer->open ? peer : NULL;
 }
 
+/*
+ * Something comes from elsewhere while an answer of a peer is awaited that has never sent any: of a server
+ * that answers each of its clients from a port of its own for it (TFTP, RFC 1350, 4). The call is the new
+ * peer's then, and what goes there from now on is called like that one. A global function: the verifier works
+ * through it once a program.
+ * @param called the id of the one that was called last
+ * @param id of the one that something has come from
+ */
+__noinline u32 is_called_elsewhere(u64 called, u64 id, u64 now)
+{
+	struct datagram_peer *before = find_datagram_peer(called), *peer;
+	u64 seen;
+	u32 slot;
+
+	if (!before || before->role != PEER_CALLED || before->has_answered ||
+	    now - before->seen > DATAGRAM_PATIENCE_NS || !take_from(&before->open, 1))
+		return false;
+	slot = before->first;
+	seen = before->seen;
+	peer = add_datagram_peer(id, PEER_CALLED, 0, seen);
+	if (!peer)
+		return false;
+	peer->first = slot;
+	peer->open = peer->run = 1;
+	return true;
+}
+
+/*
+ * Does a socket only call, on a port that the kernel gave it? Then nobody knows of it but whom it has called,
+ * and their hosts.
+ */
+static __always_inline bool is_known_to_called_only(struct sock *sk, const struct socket_state *st,
+						    u64 source)
+{
+	return st->role == TACHO_ROLE_DATAGRAM && st->has_called && !st->has_served &&
+	       is_of_same_host(source, st->called) && !chose_port(sk);
+}
+
 /* The sender of what was just received; NULL: unknown. */
-static __always_inline struct datagram_peer *sender(struct sock *sk, struct socket_state *st, u64 source,
-						    u64 now)
+static __noinline struct datagram_peer *sender(struct sock *sk, struct socket_state *st, u64 source, u64 now)
 {
 	struct datagram_peer *peer;
 	u64 id;
@@ -48,26 +133,34 @@ static __always_inline struct datagram_peer *sender(struct sock *sk, struct sock
 		peer = find_datagram_peer(peer_id(st, st->called));
 		return peer && peer->role == PEER_CALLED && peer->open ? peer : called_earlier(st);
 	}
+	prove_role(sk, st, source);
 	id = peer_id(st, source);
 	peer = find_datagram_peer(id);
-	if (peer)
+	if (peer) {
+		if (may_ask_each_other(sk, source))
+			note_turn(id, st->slips, now);
 		return peer;
+	}
 	peer = st->role == TACHO_ROLE_DATAGRAM ? called_with_all(st, now) : NULL;
 	if (peer)
 		return peer;
-	return add_datagram_peer(id, has_called_before(sk, st, source) ? PEER_CALLED : PEER_SERVED, now);
+	if (is_known_to_called_only(sk, st, source) && is_called_elsewhere(peer_id(st, st->called), id, now))
+		return find_datagram_peer(id);
+	return add_datagram_peer(id, has_called_before(sk, st, source) ? PEER_CALLED : PEER_SERVED, st->slips,
+				 now);
 }
 
 /*
  * Of threads that read one socket the hooks may run in another order than they took the datagrams: each is
  * taken for the other's sender's, until both hooks have run. A reply that comes before answers somebody's.
  */
-static __always_inline void note_datagram_reader(struct datagram_ring *ring)
+static __always_inline void note_datagram_reader(struct socket_state *st, struct datagram_ring *ring)
 {
 	u64 thread = bpf_get_current_pid_tgid();
 
 	if (ring->reader == thread)
 		return;
+	st->slips += ring->reader != 0;
 	if (ring->reader && ring->swaps < MOST_DOUBTS)
 		ring->swaps++;
 	ring->reader = thread;
@@ -168,7 +261,7 @@ static __noinline void name_sender(struct sock *sk, struct socket_state *st, str
 		return;
 	peer = find_datagram_peer(peer_id(st, source));
 	if (!peer)
-		peer = add_datagram_peer(peer_id(st, source), PEER_SERVED, now);
+		peer = add_datagram_peer(peer_id(st, source), PEER_SERVED, st->slips, now);
 	if (!peer || (peer->role == PEER_CALLED && !peer->open))
 		return;
 	disown(st, ring, told, &count);
@@ -187,5 +280,6 @@ static __noinline void name_sender(struct sock *sk, struct socket_state *st, str
 		newest->open = 0;
 	ring->slotless = 0;
 	calls = calls_to(peer);
+	peer->has_answered = true;
 	call_answered(&st->target, shard, &calls, count, ring->last_read);
 }

@@ -103,6 +103,7 @@ static __always_inline struct datagram_slot *take_slot(struct socket_state *st, 
 	if (!waiting || waiting >= 1U << 31) {
 		/* No hook has run for its arrival yet. */
 		doubt(st);
+		st->slips += source == ADDRESS_UNKNOWN;
 		number = fill_slot(ring, now, source, count_by_size(ring, bytes), 0);
 		ring->newest = number;
 		ring->taken = number + 1;
@@ -137,6 +138,6 @@ static __noinline int datagram_peeked(struct socket_state *st, u64 now)
 	source = ring->slots[ring->taken % DATAGRAM_SLOTS].source;
 	id = peer_id(st, source);
 	if (source != ADDRESS_UNKNOWN && !find_datagram_peer(id))
-		add_datagram_peer(id, PEER_SERVED, now);
+		add_datagram_peer(id, PEER_SERVED, st->slips, now);
 	return 0;
 }

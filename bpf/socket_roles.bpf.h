@@ -115,25 +115,69 @@ static __always_inline bool serves_beside(struct sock *sk)
 	return is_served_beside(as_number(sk));
 }
 
+/* Was it bound to a port that its program chose? */
+static __always_inline bool chose_port(struct sock *sk)
+{
+	return BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks) & SOCK_BINDPORT_LOCK;
+}
+
+enum { PEER_SERVED = 1, PEER_CALLED = 2 };
+
+/* So long what had come before all sockets were visited may still be answered. */
+#define IN_USE_NS 5000000000ULL
+
+/*
+ * What the peer at port `theirs` is to a UDP socket that was in use before anything of it was seen; 0: its
+ * ports do not tell. A port that the kernel chose calls one that was bound on purpose. Of two that were
+ * chosen, and at first only, the lower one is the server's. A global function, which the verifier works
+ * through once a program.
+ * @param index of its target
+ */
+__noinline u32 peer_by_ports(u64 socket, u32 theirs, u32 index)
+{
+	const struct sock *sk = (const struct sock *)socket;
+	u32 own = BPF_CORE_READ(sk, __sk_common.skc_num);
+	struct socket_chains *chains;
+
+	if ((own < FIRST_EPHEMERAL_PORT) != (theirs < FIRST_EPHEMERAL_PORT))
+		return own < theirs ? PEER_SERVED : PEER_CALLED;
+	chains = bpf_map_lookup_elem(&socket_chains, &index);
+	if (!chains || own == theirs || own >= FIRST_EPHEMERAL_PORT ||
+	    (chains->adopted_at && bpf_ktime_get_ns() - chains->adopted_at > IN_USE_NS))
+		return 0;
+	return own < theirs ? PEER_SERVED : PEER_CALLED;
+}
+
+/*
+ * Has anything ever come to a UDP socket? Of the memory that it takes for what comes it keeps a part, from
+ * the first datagram on (udp_rmem_release). Who sends before that speaks first.
+ */
+static __always_inline bool has_heard(struct sock *sk)
+{
+	return FIELD(sk, sk_forward_alloc) || BPF_CORE_READ((struct udp_sock *)sk, forward_deficit);
+}
+
 /*
  * A datagram socket without a peer of its own serves some and calls others. A connected one serves if it
  * receives before it sends; but if it is older than we are, and what it sent before was not seen, its ports
  * say what it is.
  */
-static __always_inline u8 datagram_role(struct sock *sk, u32 direction, bool older)
+static __always_inline u8 datagram_role(struct sock *sk, u32 direction, bool older, u32 index)
 {
 	u16 peer = bpf_ntohs(FIELD(sk, __sk_common.skc_dport));
+	u32 role;
 
 	if (!peer)
 		return TACHO_ROLE_DATAGRAM;
-	if (direction == TACHO_SEND)
-		return serves_beside(sk) ? TACHO_ROLE_DATAGRAM : TACHO_ROLE_DATAGRAM_CLIENT;
-	if (direction != TACHO_RECEIVE)
+	if (direction != TACHO_SEND && direction != TACHO_RECEIVE)
 		return TACHO_ROLE_NONE;
-	if (older && FIELD(sk, __sk_common.skc_num) >= FIRST_EPHEMERAL_PORT && peer < FIRST_EPHEMERAL_PORT &&
-	    !serves_beside(sk))
-		return TACHO_ROLE_DATAGRAM_CLIENT;
-	return TACHO_ROLE_DATAGRAM;
+	if (serves_beside(sk))
+		return TACHO_ROLE_DATAGRAM;
+	role = older ? peer_by_ports(as_number(sk), peer, index) : 0;
+	if (direction == TACHO_SEND)
+		return role == PEER_SERVED && has_heard(sk) ? TACHO_ROLE_DATAGRAM
+							    : TACHO_ROLE_DATAGRAM_CLIENT;
+	return role == PEER_CALLED ? TACHO_ROLE_DATAGRAM_CLIENT : TACHO_ROLE_DATAGRAM;
 }
 
 static __always_inline bool may_serve_datagrams(struct sock *sk, const struct socket_state *st)
@@ -176,7 +220,7 @@ static __always_inline bool has_taken_name(const struct unix_sock *self)
  * none, or one of its own. Once nobody listens any more, one that is left of two named ends counts as the
  * server's, where nothing else tells.
  */
-static __always_inline u8 unix_role(struct sock *sk, u32 direction)
+static __always_inline u8 unix_role(struct sock *sk, u32 direction, bool older)
 {
 	struct unix_sock *self = (struct unix_sock *)sk;
 	struct unix_sock *other = (struct unix_sock *)BPF_CORE_READ(self, peer);
@@ -184,14 +228,13 @@ static __always_inline u8 unix_role(struct sock *sk, u32 direction)
 	bool other_named = other && BPF_CORE_READ(other, addr);
 
 	if (is_datagram(sk)) {
-		if (direction == TACHO_SEND ||
-		    (direction == OLDER_THAN_TACHO && is_connected_to(self, other)))
+		if (direction == TACHO_SEND && !(older && named))
+			return TACHO_ROLE_DATAGRAM_CLIENT;
+		if (older && is_connected_to(self, other))
 			return TACHO_ROLE_DATAGRAM_CLIENT;
 		if (!named)
 			return TACHO_ROLE_OTHER;
-		return direction == TACHO_RECEIVE || direction == OLDER_THAN_TACHO
-			   ? TACHO_ROLE_DATAGRAM_SERVER
-			   : TACHO_ROLE_NONE;
+		return direction == DATA_FIRST ? TACHO_ROLE_NONE : TACHO_ROLE_DATAGRAM_SERVER;
 	}
 	if (FIELD(sk, sk_type) != SOCK_STREAM && FIELD(sk, sk_type) != SOCK_SEQPACKET)
 		return TACHO_ROLE_OTHER;
@@ -205,14 +248,14 @@ static __always_inline u8 unix_role(struct sock *sk, u32 direction)
 }
 
 /* The role of a socket whose birth was not seen. */
-static __always_inline u8 guess_role(struct sock *sk, u32 direction)
+static __always_inline u8 guess_role(struct sock *sk, u32 direction, bool older, u32 index)
 {
 	struct listening_port key;
 
 	if (is_unix(sk))
-		return unix_role(sk, direction);
+		return unix_role(sk, direction, older);
 	if (is_udp(sk))
-		return datagram_role(sk, direction, direction == OLDER_THAN_TACHO);
+		return datagram_role(sk, direction, older, index);
 	if (!is_tcp(sk) && !is_mptcp(sk))
 		return TACHO_ROLE_OTHER;
 	if (FIELD(sk, __sk_common.skc_state) == TCP_LISTEN)
@@ -286,7 +329,9 @@ static __always_inline void take_role(struct sock *sk, struct socket_state *st, 
 /* The role of a datagram socket is known: it does something for the first time. */
 static __always_inline void decide_role(struct sock *sk, struct socket_state *st, u32 direction)
 {
-	take_role(sk, st, is_udp(sk) ? datagram_role(sk, direction, st->older) : unix_role(sk, direction));
+	take_role(sk, st,
+		  is_udp(sk) ? datagram_role(sk, direction, st->older, st->target.index)
+			     : unix_role(sk, direction, st->older));
 	if (st->role == TACHO_ROLE_DATAGRAM_CLIENT)
 		connect_connection(sk, st);
 }

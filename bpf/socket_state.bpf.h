@@ -104,11 +104,17 @@ struct socket_state {
 	bool older; /* it was there before us: others have spoken already */
 	bool has_served;
 	bool has_called;
-	bool overtaken; /* stream: the hook of a receive may still come, see socket_unseen.bpf.h */
-	u8 preface;	/* stream server: bytes of HTTP/2's that were read, while that is in doubt */
-	bool asks;	/* client, in a TLS handshake: what was sent last is a call */
-	u8 noted;	/* of the open turn: enum turn_note, see socket_pipelining.bpf.h */
-	u64 number;	/* tells its peers and its ring from those of other sockets */
+	union {
+		bool unproven;	/* `older`, and none of its peers is known yet, see prove_role() */
+		bool overtaken; /* stream: the hook of a receive may still come, see socket_unseen.bpf.h */
+	};
+	union {
+		u8 slips;   /* modulo 256: what was read, and from whom was not known for sure */
+		u8 preface; /* stream server: bytes of HTTP/2's that were read, while that is in doubt */
+	};
+	bool asks;  /* client, in a TLS handshake: what was sent last is a call */
+	u8 noted;   /* of the open turn: enum turn_note, see socket_pipelining.bpf.h */
+	u64 number; /* tells its peers and its ring from those of other sockets */
 	union {
 		u64 source;  /* without a ring: who sent what came last */
 		u64 records; /* stream server: union record_watch */
@@ -131,7 +137,7 @@ struct socket_state {
 	union {
 		struct {		/* datagram socket */
 			u32 calls_open; /* if it only calls */
-			u32 calls_run;	/* of these, begun since the last answer */
+			u16 calls_run;	/* of these, begun since the last answer */
 		};
 		struct {		 /* stream: the open turn or call, if it is one that is examined */
 			u32 head;	 /* how it begins; 0: it is not examined */

@@ -67,6 +67,7 @@ struct sock {
 	struct pid *sk_peer_pid;
 	unsigned char sk_shutdown;
 	unsigned char sk_userlocks : 4;
+	int sk_forward_alloc;
 	u16 sk_type;
 	u16 sk_protocol;
 	struct socket *sk_socket;
@@ -157,6 +158,7 @@ struct unix_table {
 struct udp_sock {
 	__u16 gso_size;
 	struct sk_buff_head reader_queue;
+	int forward_deficit;
 };
 
 #pragma clang attribute pop

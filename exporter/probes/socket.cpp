@@ -92,7 +92,7 @@ class SocketProbe final : public Probe {
   Result<void> look_after(Occasion occasion, std::int64_t now_ns) override {
     switch (occasion) {
       case Occasion::targets_added:
-        return adopt(kAdopt, "sockets that are older than tacho are not known");
+        return adopt_all(now_ns);
       case Occasion::half_minute:
         return adopt(kAdoptListeners, {});  // of connections their own operations tell
       case Occasion::second:
@@ -103,6 +103,16 @@ class SocketProbe final : public Probe {
   }
 
  private:
+  Result<void> adopt_all(std::int64_t now_ns) {
+    auto done = adopt(kAdopt, "sockets that are older than tacho are not known");
+    for (const auto& target : targets_) {
+      if (target) {
+        target->adopted(now_ns);
+      }
+    }
+    return done;
+  }
+
   /// @param complaint where the program is missing; empty: that has been told
   Result<void> adopt(const char* iterator, std::string_view complaint) {
     const bpf_program* program = object().program(iterator);

@@ -18,6 +18,7 @@ void reset(socket_chains& chains) {
   __atomic_store_n(&chains.unrecorded, 0, __ATOMIC_RELEASE);
   chains.record = {};
   __atomic_store_n(&chains.connections, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&chains.adopted_at, 0, __ATOMIC_RELAXED);
 }
 
 }  // namespace
@@ -29,6 +30,12 @@ SocketAccumulators::SocketAccumulators(std::shared_ptr<SocketCommon> common, std
   reset(chains());
   if (common_->anatomy.enabled) {
     Recorder::start(chains());
+  }
+}
+
+void SocketAccumulators::adopted(std::int64_t now_ns) {
+  if (chains().adopted_at == 0) {
+    __atomic_store_n(&chains().adopted_at, now_ns, __ATOMIC_RELEASE);
   }
 }
 

@@ -49,6 +49,10 @@ class SocketAccumulators final : public Accumulators {
   SocketAccumulators(std::shared_ptr<SocketCommon> common, std::uint32_t index, kernel::MappedArray shards,
                      DependencySlots slots);
 
+  /// All sockets that are older than the target have been visited: what is found from now on is new.
+  /// @param now_ns CLOCK_MONOTONIC
+  void adopted(std::int64_t now_ns);
+
   /// By the thread that owns the probe, before another target gets the index.
   void give_up();
 

@@ -1,5 +1,6 @@
 #include "kernel/support/datagrams.h"
 
+#include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>
 
@@ -69,6 +70,16 @@ sockaddr_in spin_for(const UniqueFd& socket) {
   sockaddr_in from{};
   spin_for(socket, from);
   return from;
+}
+
+sockaddr_in wait_for_one(const UniqueFd& socket) {
+  pollfd wanted{.fd = socket.get(), .events = POLLIN, .revents = 0};
+  must(::poll(&wanted, 1, 10'000) == 1, "nothing came within 10 s");
+  return spin_for(socket);
+}
+
+void answer_one(const UniqueFd& socket) {
+  send_to(socket, ntohs(wait_for_one(socket).sin_port));
 }
 
 void send_back(const UniqueFd& socket, int datagrams) {

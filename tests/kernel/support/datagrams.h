@@ -29,6 +29,10 @@ void send_to(const UniqueFd& socket, std::uint16_t port);
 sockaddr_in spin_for(const UniqueFd& socket);
 /// The same. @param from where the kernel writes from where
 void spin_for(const UniqueFd& socket, sockaddr_in& from);
+/// Sleeps until something comes, as event loops do. @return from where
+sockaddr_in wait_for_one(const UniqueFd& socket);
+/// The same, and sends something there.
+void answer_one(const UniqueFd& socket);
 /// Sends the next datagrams back to where they come from.
 void send_back(const UniqueFd& socket, int datagrams = 1);
 /// A process with a bound socket, whose port it tells. It sends so many datagrams back, and tells that.
