@@ -13,6 +13,7 @@
 #include "socket_binding.bpf.h"
 #include "socket_calls.bpf.h"
 #include "socket_datagram.bpf.h"
+#include "socket_first_out.bpf.h"
 #include "socket_moments.bpf.h"
 #include "socket_node_turns.bpf.h"
 #include "socket_sampling.bpf.h"
@@ -191,20 +192,6 @@ REPEATED_TRACEPOINT(sock_recv_length, socket_receive, EVENT_RECEIVE,
 		    is_unwatched_task() || !is_operation(sk, ret, TACHO_RECEIVE),
 		    on_socket_returned(sk, ret, flags, TACHO_RECEIVE), struct sock *sk, int ret, int flags)
 
-/* A piece of what a unix socket sends has reached its other end, which is told within the sender's call. */
-static __always_inline void note_first_out(struct sock *sk)
-{
-	struct socket_state *st;
-	struct sock *sender;
-
-	if (is_datagram(sk) || FIELD(sk, __sk_common.skc_state) == TCP_LISTEN || is_unwatched_task())
-		return;
-	sender = unix_peer(sk);
-	st = sender ? state_of(sender) : NULL;
-	if (st && st->role == TACHO_ROLE_SERVER && is_open(st) && !st->first_out)
-		st->first_out = bpf_ktime_get_ns();
-}
-
 static __always_inline void on_data_ready(struct sock *sk)
 {
 	struct socket_state *st;
@@ -213,7 +200,7 @@ static __always_inline void on_data_ready(struct sock *sk)
 	struct tcp_sock *tp;
 
 	if (is_unix(sk))
-		note_first_out(sk);
+		note_unix_out(sk);
 	st = state_of(sk);
 	if (!st)
 		st = bind_unseen(sk);

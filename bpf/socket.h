@@ -61,7 +61,8 @@ struct socket_shard {
 	__u64 unanswered;
 	__u64 oneway;		/* messages that got no reply */
 	__u64 handshakes;	/* turns of TLS handshakes, which no histogram counts */
-	__u64 dismissed;	/* turns opened that were no requests after all */
+	__u64 dismissed;	/* turns opened that were no requests after all, or */
+	__u64 unseen_replies;	/* were answered, and no hook has seen by whom */
 	__u64 calls_overlapped; /* begun while another one to the same peer was open */
 	__u64 sampled_calls;	/* on streams, that were examined for several of them at a time */
 	__u64 repeated_calls;	/* of these, with more than one */

@@ -64,8 +64,9 @@ static __always_inline bool ends_with_short_line(u64 last)
 	       (u8)(last >> 32) == '\n';
 }
 
-/* The end of HTTP's fields. */
+/* The end of HTTP's fields, and which of it ends a line. */
 #define BLANK_LINE 0x0d0a0d0aU
+#define END_OF_LINE 0xffffU
 
 /* Bytes of a beginning, and of it and the end of a word. */
 #define BEGINNING_BYTES 4
@@ -85,9 +86,10 @@ static long scan_beginning(u32 index, struct sample_scan *scan)
 	known->last = last;
 	if (at == BEGINNING_BYTES - 1)
 		known->head = last;
-	else if (at >= 2 * BEGINNING_BYTES - 1 && (u32)last == known->head)
+	else if (at >= 2 * BEGINNING_BYTES - 1 && (u32)last == known->head &&
+		 ((last >> 32 ^ '\n') & known->at_line) == 0)
 		known->found = true;
-	if (last >> 32 == BLANK_LINE && !known->behind)
+	if (((last >> 32 ^ BLANK_LINE) & known->line) == 0 && !known->behind)
 		known->behind = last;
 	if (at == COMMAND_BYTES - 1)
 		known->commands = is_command(last);
@@ -114,6 +116,72 @@ static __always_inline bool is_http_method(u32 head)
 	return false;
 }
 
+/* What four bytes may be the beginning of; OPTIONS is a method of more than one protocol. */
+enum beginning_kind {
+	KIND_HTTP = 1,
+	KIND_SESSION = 2, /* SIP (RFC 3261), RTSP (RFC 2326) */
+	KIND_NAMED = 4,	  /* SIP names the method again, in CSeq (RFC 3261, 8.1.1.5) */
+	KIND_QUERY = 8,	  /* a line of memcached that has no data of its own behind it */
+	KIND_COMMAND = 16 /* any line of memcached */
+};
+#define KIND_METHODS (KIND_HTTP | KIND_SESSION)
+
+/* A global function: the verifier does not go on with each of these beginnings. */
+__noinline u32 kinds_of_beginning(u32 head)
+{
+	switch (head) {
+	case 0x4954504f: /* OPTIONS */
+		return KIND_HTTP | KIND_SESSION | KIND_NAMED;
+	case 0x49564e49: /* INVITE */
+	case 0x20455942: /* "BYE " */
+	case 0x434e4143: /* CANCEL */
+	case 0x49474552: /* REGISTER */
+	case 0x53425553: /* SUBSCRIBE */
+	case 0x49544f4e: /* NOTIFY */
+	case 0x4f464e49: /* INFO */
+	case 0x41445055: /* UPDATE */
+	case 0x45464552: /* REFER */
+	case 0x43415250: /* PRACK */
+	case 0x43534544: /* DESCRIBE */
+	case 0x55544553: /* SETUP */
+	case 0x59414c50: /* PLAY */
+	case 0x53554150: /* PAUSE */
+	case 0x52414554: /* TEARDOWN */
+	case 0x5f544547: /* GET_PARAMETER */
+		return KIND_SESSION | KIND_NAMED;
+	/* Their bodies are any text. ACK has no reply. */
+	case 0x5353454d: /* MESSAGE */
+	case 0x4c425550: /* PUBLISH */
+		return KIND_NAMED;
+	case 0x20746567: /* "get " */
+	case 0x73746567: /* gets */
+	case 0x20746167: /* "gat " */
+	case 0x73746167: /* gats */
+	case 0x656c6564: /* delete */
+	case 0x72636e69: /* incr */
+	case 0x72636564: /* decr */
+	case 0x63756f74: /* touch */
+		return KIND_QUERY | KIND_COMMAND;
+	case 0x20746573: /* "set " */
+	case 0x20646461: /* "add " */
+	case 0x6c706572: /* replace */
+	case 0x65707061: /* append */
+	case 0x70657270: /* prepend */
+	case 0x20736163: /* "cas " */
+		return KIND_COMMAND;
+	}
+	switch (head & 0xffffff) {
+	case 0x20676d: /* "mg ": get */
+	case 0x20646d: /* "md ": delete */
+	case 0x20616d: /* "ma ": count */
+	case 0x0d6e6d: /* mn: nothing, the reply to which tells that all before was answered */
+		return KIND_QUERY | KIND_COMMAND;
+	case 0x20736d: /* "ms ": set */
+		return KIND_COMMAND;
+	}
+	return is_http_method(head) ? KIND_HTTP : 0;
+}
+
 /* The shortest two requests that are looked for. */
 #define SEVERAL_LEAST 12
 
@@ -126,7 +194,7 @@ __noinline u32 begins_again(u64 bytes)
 	const void *buffer = first_buffer(&bytes);
 	struct sample *sample = take_sample(buffer, bytes);
 	struct beginnings *known;
-	u32 head;
+	u32 head, kinds, behind;
 
 	if (!sample || sample->length < SEVERAL_LEAST)
 		return false;
@@ -135,9 +203,13 @@ __noinline u32 begins_again(u64 bytes)
 		return false;
 	known = &sample->beginnings;
 	known->digits = any_digit(head) == '0' ? 0xff : 0;
+	kinds = kinds_of_beginning(head);
+	known->at_line = kinds & KIND_NAMED ? 0xff : 0;
+	known->line = kinds & KIND_QUERY ? END_OF_LINE : ~0U;
 	scan_beginnings(0, SAMPLE_BYTES);
+	behind = kinds_of_beginning(__builtin_bswap32(known->behind));
 	return known->found || (known->commands > 1 && !ends_with_short_line(known->last)) ||
-	       (is_http_method(head) && is_http_method(__builtin_bswap32(known->behind))) ||
+	       kinds & behind & KIND_METHODS || (kinds & KIND_QUERY && behind & KIND_COMMAND) ||
 	       has_several_frames(bytes);
 }
 
@@ -254,7 +326,7 @@ __noinline u32 begins_alike(u32 before, u32 length, u32 bytes, u32 alone)
 
 	if (!head || !before)
 		return false;
-	if (is_http_method(head) && is_http_method(before))
+	if (kinds_of_beginning(head) & kinds_of_beginning(before) & KIND_METHODS)
 		return true;
 	if (is_text(head) && beginning_of(head) == beginning_of(before))
 		return true;

@@ -120,15 +120,18 @@ enum connection_end {
 
 /*
  * The turn whose late hook will not come (begins_another()), unless it is the open one. A global function:
- * verified once a program. @param target index and epoch
+ * verified once a program. @param target index and epoch @param reply it got one that nobody has seen
  */
-__noinline int dismiss_late_turn(u64 target, u32 differs)
+__noinline int dismiss_late_turn(u64 target, u32 differs, u32 reply)
 {
 	struct target_ref from = {.index = target >> 32, .epoch = target};
 	struct socket_shard *shared = differs ? get_shared_shard(&from) : NULL;
 
-	if (shared)
+	if (shared) {
 		add_atomic(&shared->dismissed, 1);
+		if (reply)
+			add_atomic(&shared->unseen_replies, 1);
+	}
 	return 0;
 }
 
@@ -157,15 +160,19 @@ static __always_inline bool count_end(struct socket_state *st, struct sock *sk, 
 		} else if (st->tls != TLS_HELD) {
 			finish_reply(st, shared, true);
 		}
-		if (open && !is_counted_late(st) && !is_left_out(st) && !was_forgotten(st))
+		if (open && !is_counted_late(st) && !is_left_out(st) && !was_forgotten(st)) {
 			add_atomic(unseen ? &shared->dismissed : &shared->unanswered, 1);
+			if (unseen && end != END_IS_LEAVING)
+				add_atomic(&shared->unseen_replies, 1);
+		}
 		http2_closed(st, sk, shared, end == END_IS_LEAVING);
 		if (st->counted)
 			add_atomic(&shared->connections_closed[role_index(st)], 1);
 	}
 	if (end != END_BEGINS && st->late_read) {
 		st->late_read = 0;
-		dismiss_late_turn((u64)st->target.index << 32 | st->target.epoch, differs_from_late(st));
+		dismiss_late_turn((u64)st->target.index << 32 | st->target.epoch, differs_from_late(st),
+				  end != END_IS_LEAVING);
 	}
 	st->first_reply = 0;
 	st->counted = false;

@@ -6,10 +6,12 @@
  * when the client has taken most of it, which may be seconds later. TCP counts the time in which it had
  * something to send (tcp_chrono, for TCP_INFO's tcpi_busy_time). Between two requests it has nothing to send,
  * so the growth of this clock since the request was read is the age of the reply's first byte. The clock runs
- * in jiffies; below some of them the end of the call is the better answer. MPTCP sends by TCP sockets of its
- * own; the clock of the first of them is taken.
+ * in jiffies; below some of them the end of the call is the better answer.
  *
- * A unix socket has no buffer of its own: within the call the other end is notified of each piece.
+ * A unix socket has no buffer of its own: within the call the other end is notified of each piece. MPTCP
+ * sends by TCP sockets of its own, and a tracepoint tells of each piece that it gives to one. Where that is
+ * missing (before Linux 5.13) the clock of the first of them is taken. It stands still while MPTCP's own
+ * window is closed: then the first byte seems to leave that much later.
  */
 #pragma once
 
@@ -50,12 +52,33 @@ static __always_inline const struct tcp_sock *subflow_of(struct sock *sk)
 	return (const struct tcp_sock *)BPF_CORE_READ((struct mptcp_sock *)sk, first);
 }
 
-static __always_inline void begin_busy_clock(struct socket_state *st, struct sock *sk,
+static __always_inline bool is_unix_stream(const struct socket_state *st)
+{
+	return st->close_unseen;
+}
+
+/* Up to where a multipath socket has been given what it sends. */
+static __always_inline u32 mptcp_position(struct sock *sk)
+{
+	return BPF_CORE_READ((struct mptcp_sock *)sk, write_seq);
+}
+
+/* What is sent from now on may be the reply. */
+static __always_inline void await_first_byte(struct socket_state *st, struct sock *sk,
 					     const struct tcp_sock *tp)
 {
-	const struct tcp_sock *subflow = tp ? NULL : subflow_of(sk);
+	const struct tcp_sock *subflow;
 
-	st->busy = tp ? busy_before(tp) : subflow ? subflow_busy_before(subflow) : 0;
+	if (tp) {
+		st->write_seq = FIELD(tp, write_seq);
+		st->busy = busy_before(tp);
+		return;
+	}
+	subflow = subflow_of(sk);
+	if (subflow || is_unix_stream(st))
+		st->first_out = 0;
+	st->write_seq = subflow ? mptcp_position(sk) : 0;
+	st->busy = subflow ? subflow_busy_before(subflow) : 0;
 }
 
 /* In nanoseconds, since the open turn began. */
@@ -69,18 +92,13 @@ static __always_inline u64 busy_time(const struct socket_state *st, struct sock 
 	return (u64)((tp ? busy_so_far(tp) : subflow_busy_so_far(subflow)) - st->busy) * jiffy_ns;
 }
 
-static __always_inline bool is_unix_stream(const struct socket_state *st)
-{
-	return st->close_unseen;
-}
-
 static __always_inline u64 first_byte_time(const struct socket_state *st, struct sock *sk,
 					   const struct tcp_sock *tp, u64 now, u32 bytes)
 {
 	u64 shortest = (u64)jiffy_ns * BLOCKING_SEND_JIFFIES;
 	u64 since_read, busy;
 
-	if (is_unix_stream(st))
+	if (is_unix_stream(st) || (!tp && is_mptcp(sk) && st->first_out))
 		return st->first_out ? st->first_out : now;
 	if (bytes <= BLOCKING_SEND_BYTES || !shortest)
 		return now;

@@ -3,13 +3,24 @@
  * Messages that tell their length: in two bytes in front (DNS by TCP), in four (Kafka, Thrift; the first bit
  * may be set, ONC RPC), at the end of a header of nine (Cassandra, versions 3 and 4), in 17 bits of a header
  * with a checksum, before another checksum (Cassandra, version 5), behind the mark of a sequence that begins
- * with a number (LDAP, RFC 4511, 4.1.1). Such protocols number their requests and carry many at a time.
+ * with a number (LDAP, RFC 4511, 4.1.1), in four bytes in front, the least significant one first (MongoDB),
+ * in two bytes behind a number and a protocol that is 0 (Modbus/TCP). Such protocols number their requests
+ * and carry many at a time.
  */
 #pragma once
 
 #include "socket_buffers.bpf.h"
 
-enum framing { FRAMED_SHORT, FRAMED_LONG, FRAMED_NATIVE, FRAMED_CHECKED, FRAMED_LDAP, FRAMINGS };
+enum framing {
+	FRAMED_SHORT,
+	FRAMED_LONG,
+	FRAMED_NATIVE,
+	FRAMED_CHECKED,
+	FRAMED_LDAP,
+	FRAMED_LITTLE,
+	FRAMED_MODBUS,
+	FRAMINGS
+};
 
 #define SHORT_LENGTH_BYTES 2
 #define LONG_LENGTH_BYTES 4
@@ -21,6 +32,12 @@ enum framing { FRAMED_SHORT, FRAMED_LONG, FRAMED_NATIVE, FRAMED_CHECKED, FRAMED_
 #define DNS_HEADER_BYTES 12
 /* What OpenLDAP's library reads by itself first. */
 #define LDAP_HEAD_BYTES 8
+/* Of a message of MongoDB: behind its length stand its number, what it answers (nothing), and its kind. */
+#define LITTLE_HEADER_BYTES 16
+/* Of Modbus/TCP: up to where its length counts from; a message has a unit and a function at least. */
+#define MODBUS_HEADER_BYTES 6
+#define MODBUS_LEAST 2
+#define MODBUS_MOST 254
 #define BER_SEQUENCE 0x30
 #define BER_INTEGER 2
 /* The bytes that tell it. */
@@ -70,6 +87,14 @@ static __always_inline u64 frame_length(u32 framing, const struct frame_head *he
 			   : 0;
 	case FRAMED_LDAP:
 		return ldap_length(head);
+	case FRAMED_LITTLE:
+		length = b[0] | (u32)b[1] << 8 | (u32)b[2] << 16 | (u32)b[3] << 24;
+		return length > LITTLE_HEADER_BYTES && !b[8] ? length : 0;
+	case FRAMED_MODBUS:
+		length = b[5];
+		return !(b[2] | b[3] | b[4]) && length >= MODBUS_LEAST && length <= MODBUS_MOST
+			   ? MODBUS_HEADER_BYTES + length
+			   : 0;
 	default:
 		length = ((u32)b[2] << 16 | (u32)b[1] << 8 | b[0]) & CHECKED_LENGTH_MASK;
 		return length >= NATIVE_HEADER_BYTES ? CHECKED_BYTES + length : 0;
@@ -78,8 +103,8 @@ static __always_inline u64 frame_length(u32 framing, const struct frame_head *he
 
 /*
  * Does what the running call has in its first buffer consist of several messages that tell their length? They
- * end where the data ends, or more of them follow than are looked at; a length of two bytes proves little. A
- * global function: verified once a program.
+ * end where the data ends, or more of them follow than are looked at; a length of one or two bytes proves
+ * little. A global function: verified once a program.
  */
 __noinline u32 has_several_frames(u64 bytes)
 {
@@ -100,7 +125,8 @@ __noinline u32 has_several_frames(u64 bytes)
 
 			at = length && length <= bytes - at ? at + length : 0;
 			if (at == bytes || (at && i == FRAMES_FOLLOWED - 1) ||
-			    (at > SAMPLE_BYTES - FRAME_HEAD_BYTES && framing != FRAMED_SHORT))
+			    (at > SAMPLE_BYTES - FRAME_HEAD_BYTES && framing != FRAMED_SHORT &&
+			     framing != FRAMED_MODBUS))
 				return true;
 		}
 	}

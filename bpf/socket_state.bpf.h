@@ -32,7 +32,8 @@ struct socket_state {
 			u32 arrival_seq; /* where in the stream the data of `arrival` begins */
 			u32 ready_seq;	 /* up to where data has come, as far as hooks have told */
 		};
-		u64 first_out; /* unix server: when something of the open turn's reply left; 0: nothing has */
+		u64 first_out; /* unix, MPTCP server: when the open turn's reply began to leave; 0: it has not
+				*/
 	};
 	/*
 	 * The number of the turn that began last, and of the one that ended last: open while they differ.

@@ -40,15 +40,6 @@ static __always_inline void observe_held_turn(struct socket_state *st, struct so
 	observe_turn(st, shard, first);
 }
 
-/* What is sent from now on may be the reply. */
-static __always_inline void await_reply(struct socket_state *st, struct sock *sk, const struct tcp_sock *tp)
-{
-	st->write_seq = tp ? FIELD(tp, write_seq) : 0;
-	begin_busy_clock(st, sk, tp);
-	if (is_unix_stream(st))
-		st->first_out = 0;
-}
-
 static __always_inline void open_turn(struct socket_state *st, struct socket_shard *shard, struct sock *sk,
 				      const struct tcp_sock *tp, u64 arrival, u64 now, u32 bytes)
 {
@@ -59,7 +50,7 @@ static __always_inline void open_turn(struct socket_state *st, struct socket_sha
 	st->turn_arrival = arrival;
 	st->turn_read = now;
 	st->turn_bytes = 0;
-	await_reply(st, sk, tp);
+	await_first_byte(st, sk, tp);
 	look_for_request(st);
 	st->counted_late = st->oneway_run >= ONE_WAY_RUN || is_streaming(st);
 	note_greeting(st, bytes);
@@ -251,12 +242,12 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 		return;
 	}
 	if (only_settles(st, shard, bytes) || only_ends_handshake(st, shard, bytes)) {
-		await_reply(st, sk, tp);
+		await_first_byte(st, sk, tp);
 		return;
 	}
 	if (is_interim_response(bytes)) {
 		st->noted |= NOTED_INTERIM;
-		await_reply(st, sk, tp);
+		await_first_byte(st, sk, tp);
 		return;
 	}
 	if (settles_first(st, bytes)) {

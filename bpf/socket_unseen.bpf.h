@@ -98,7 +98,7 @@ static __always_inline void open_unseen_turn(struct socket_state *st, struct soc
 	st->last_read = arrival;
 	st->turn_bytes = read;
 	st->read_bytes = read;
-	await_reply(st, sk, tp);
+	await_first_byte(st, sk, tp);
 	st->write_seq -= bytes;
 	if (st->tls != TLS_NONE)
 		st->tls = TLS_CONNECTED;

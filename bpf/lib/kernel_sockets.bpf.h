@@ -107,7 +107,12 @@ struct tcp_sock {
 };
 
 struct mptcp_sock {
+	u64 write_seq;
 	struct sock *first; /* subflow; a weak pointer */
+};
+
+struct mptcp_subflow_context {
+	struct sock *conn; /* the multipath socket */
 };
 
 struct sk_buff {

@@ -20,6 +20,7 @@ void for_each_estimate(Visit visit, Snapshots&... s) {
   visit(s.reply...);
   visit(s.unanswered...);
   visit(s.oneway...);
+  visit(s.unseen_replies...);
   visit(s.handshakes...);
   visit(s.overlapped...);
 }

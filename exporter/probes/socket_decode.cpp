@@ -44,6 +44,7 @@ void add_shard(SocketSnapshot& s, const socket_shard& shard) {
   s.oneway += load(shard.oneway);
   s.handshakes += load(shard.handshakes);
   s.dismissed += load(shard.dismissed);
+  s.unseen_replies += load(shard.unseen_replies);
   s.multiplexed_connections += load(shard.multiplexed_connections);
   s.overlapped += load(shard.overlapped_turns);
   s.aside += load(shard.aside);

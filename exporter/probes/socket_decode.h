@@ -28,7 +28,8 @@ struct SocketSnapshot {
   std::uint64_t unanswered = 0;
   std::uint64_t oneway = 0;
   std::uint64_t handshakes = 0;
-  std::uint64_t dismissed = 0;  ///< turns opened that were no requests after all
+  std::uint64_t dismissed = 0;       ///< turns opened that were no requests after all, or
+  std::uint64_t unseen_replies = 0;  ///< were answered, and no hook has seen by whom
   std::uint64_t multiplexed_connections = 0;
   std::uint64_t overlapped = 0;  ///< turns in which more data came before the reply
   std::uint64_t aside = 0;       ///< operations on servers' connections whose turns are not followed

@@ -168,6 +168,16 @@ constexpr std::array kEntries{
                        {}}
                     .on_first_event(),
                 [](const SocketSource& s, Sink& out) { out.add(Value::count(s.snapshot.oneway)); }},
+    SocketEntry{
+        Family{"tacho_unseen_replies_total",
+               Type::counter,
+               "",
+               "Requests that the target has read, answered by a process that is not watched or unseen by tacho; they "
+               "are known when their connections end, and no other family counts them.",
+               "",
+               {}}
+            .on_first_event(),
+        [](const SocketSource& s, Sink& out) { out.add(Value::count(s.snapshot.unseen_replies)); }},
     SocketEntry{Family{"tacho_handshakes_total",
                        Type::counter,
                        "",

@@ -19,6 +19,8 @@ constexpr std::array<Names, 2> kReceiveAgain{"socket_receive", "socket_receive_a
 constexpr std::array<Names, 2> kDataReadyAgain{"socket_data_ready", "socket_data_ready_again"};
 constexpr std::array<Names, 1> kState{"socket_state_change"};
 constexpr std::array<Names, 2> kStateAgain{"socket_state_change", "socket_state_change_again"};
+/// The beginnings of MPTCP's replies: with what every plan has as a tracepoint.
+constexpr std::array<Names, 1> kMptcpOut{"socket_mptcp_out"};
 constexpr std::array<Names, 1> kRawState{"raw_socket_state_change"};
 constexpr std::array<Names, 3> kOlder{"socket_list_ports", "socket_adopt", "socket_adopt_listeners"};
 constexpr std::array<Names, 1> kOlderMore{"socket_list_own_ports"};
@@ -73,8 +75,9 @@ constexpr Alternative kFunctionReceive{"fentry", kFexitReceive, kFexitReceiveMor
 constexpr Alternative kFunctionReceiveOld{"fentry", kFexitReceiveOld, kFexitReceiveMoreOld};
 constexpr Alternative kFunctionDataReady{"fentry", kFentryDataReady};
 
-constexpr std::array kStateWays{Alternative{"tp_btf", kState}};
-constexpr std::array kBasicStateWays{Alternative{"tp_btf", kState}, Alternative{"raw_tracepoint", kRawState}};
+constexpr std::array kStateWays{Alternative{"tp_btf", kState, kMptcpOut}};
+constexpr std::array kBasicStateWays{Alternative{"tp_btf", kState, kMptcpOut},
+                                     Alternative{"raw_tracepoint", kRawState}};
 constexpr std::array kOlderWays{Alternative{"iterator", kOlder, kOlderMore}};
 constexpr std::array kSweepWays{Alternative{"iterator", kSweep}};
 constexpr std::array kBasicSweepWays{Alternative{"iterator", kSweep}, Alternative{"keys", kSweepKeys}};
@@ -116,7 +119,7 @@ constexpr std::array kSpliceHooks{Hook{"splice", kSpliceWays}};
 constexpr std::array kSendAgainWays{Alternative{"tp_btf", kSendAgain}, kFunctionSend};
 constexpr std::array kReceiveAgainWays{Alternative{"tp_btf", kReceiveAgain}, kFunctionReceive, kFunctionReceiveOld};
 constexpr std::array kDataReadyAgainWays{Alternative{"tp_btf", kDataReadyAgain}, kFunctionDataReady};
-constexpr std::array kStateAgainWays{Alternative{"tp_btf", kStateAgain}};
+constexpr std::array kStateAgainWays{Alternative{"tp_btf", kStateAgain, kMptcpOut}};
 constexpr std::array kPreemptibleHooks{Hook{"state_change", kStateAgainWays, kSendPart},
                                        Hook{"data_ready", kDataReadyAgainWays, kReceivePart},
                                        Hook{"receive", kReceiveAgainWays, kReceivePart},

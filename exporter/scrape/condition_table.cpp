@@ -82,7 +82,7 @@ constexpr std::array kShed{Names{"tacho_bottleneck"},
 
 constexpr auto kShedRequests =
     joined(kMultiplexed, std::array{Names{"tacho_handshakes_total"}, Names{"tacho_multiplexed_connections_total"},
-                                    Names{"tacho_oneway_messages_total"}});
+                                    Names{"tacho_oneway_messages_total"}, Names{"tacho_unseen_replies_total"}});
 
 constexpr std::array<ConditionEntry, kConditions> kTable{{
     {"multiplexed",

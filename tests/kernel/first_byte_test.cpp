@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "kernel/kernel_types.h"
 #include "kernel/support/place.h"
 #include "kernel/support/running.h"
 #include "kernel/support/server.h"
@@ -23,15 +24,31 @@ namespace {
 
 constexpr std::array kKinds{Place::Kind::tcp, Place::Kind::mptcp, Place::Kind::unix_stream};
 
-double seconds(std::chrono::milliseconds time) {
+double seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
+
+}  // namespace
+
+namespace {
+
+/// Before Linux 5.13 MPTCP's window may stop the clock of its subflows.
+bool tells_first_byte(Place::Kind kind) {
+  return kind != Place::Kind::mptcp || tacho::kernel::absent_target("tp_btf/mptcp_subflow_get_send", {}).empty();
+}
+
+/// What a server measures of its replies, in nanoseconds: between reading a request and sending, and in the sends.
+struct Measured {
+  std::int64_t thinking;
+  std::int64_t sending;
+};
 
 }  // namespace
 
 TEST_CASE("the first byte of a reply is what a blocking send begins with, not what it ends with") {
   static constexpr std::size_t kLarge = 32 << 20;
   static constexpr auto kThinking = 200ms;
+  static constexpr int kReplies = 2;
   constexpr auto kReading = 600ms;
   for (const Place::Kind kind : kKinds) {
     CAPTURE(name_of(kind));
@@ -40,16 +57,21 @@ TEST_CASE("the first byte of a reply is what a blocking send begins with, not wh
     if (!place.available()) {
       continue;
     }
-    Child server = server_at(place, where.directory(), [](const UniqueFd& connection, Line&) {
+    const Shared<Measured> measured;
+    Child server = server_at(place, where.directory(), [&measured](const UniqueFd& connection, Line&) {
       const std::vector<char> reply(kLarge);
-      for (int i = 0; i < 2; ++i) {
+      for (int i = 0; i < kReplies; ++i) {
         receive_once(connection, 10);
+        const std::int64_t read = now_ns();
         std::this_thread::sleep_for(kThinking);
+        const std::int64_t begun = now_ns();
         must(::send(connection.get(), reply.data(), kLarge, MSG_NOSIGNAL) == static_cast<ssize_t>(kLarge), "send");
+        measured->thinking += begun - read;
+        measured->sending += now_ns() - begun;
       }
     });
     const UniqueFd client = connect_to(server, place);
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < kReplies; ++i) {
       send_once(client, 10);
       constexpr int kParts = 32;
       for (int part = 0; part < kParts; ++part) {
@@ -58,16 +80,18 @@ TEST_CASE("the first byte of a reply is what a blocking send begins with, not wh
       }
     }
     (void)server.hear();
-    const double thinking = 2 * seconds(kThinking);
-    CHECK(where.value("tacho_requests_total") == 2);
+    const double thinking = seconds(std::chrono::nanoseconds(measured->thinking));
+    const double sending = seconds(std::chrono::nanoseconds(measured->sending));
+    CHECK(where.value("tacho_requests_total") == kReplies);
     CHECK(where.sum("tacho_request_duration_seconds") >= thinking - 0.02);
-    // A busy machine lets everybody think longer; the time of the whole reply is far above that.
-    CHECK(where.sum("tacho_request_duration_seconds") < thinking + seconds(kReading));
-    CHECK(where.sum("tacho_request_service_seconds") < thinking + seconds(kReading));
+    if (tells_first_byte(kind)) {
+      // TCP's clock stands still while the server waits for a CPU and the client has taken all there was.
+      CHECK(where.sum("tacho_request_service_seconds") < thinking + sending / 4);
+    }
     // The end of a unix connection is not seen: there the first one's reply is all that is known.
     const bool ends = kind != Place::Kind::unix_stream;
     close_connection(server);
-    const double known = ends ? 2 : 1;
+    const double known = ends ? kReplies : kReplies - 1;
     CHECK(shared().wait_for([&] { return where.observations("tacho_request_reply_seconds") == known; }));
     // All but what the buffers of both sides hold; those of MPTCP grow larger.
     const double share = kind == Place::Kind::mptcp ? 0.1 : 0.5;

@@ -260,6 +260,7 @@ TEST_CASE("a reply that was missed leaves nothing in flight when its connection 
     // When the client has acknowledged the goodbye.
     CHECK(shared().wait_for([&] { return where.value("tacho_requests_in_flight") == 0; }));
     CHECK(where.value("tacho_requests_unanswered_total") == 0);
+    CHECK(where.value("tacho_unseen_replies_total") == (reads_behind > 0 ? 2 : 1));
     finish(server);
   }
 }

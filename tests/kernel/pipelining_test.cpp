@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernel/support/child.h"
+#include "kernel/support/habits.h"
 #include "kernel/support/records.h"
 #include "kernel/support/running.h"
 #include "kernel/support/wire.h"
@@ -18,87 +19,7 @@ using namespace std::string_literals;
 
 namespace {
 
-constexpr int kConnections = 23;
 constexpr std::size_t kReply = 100;
-
-/// What a client sends until it is answered; the server reads it in these pieces.
-using Turn = std::vector<std::string>;
-
-struct Habit {
-  std::string name;
-  std::vector<Turn> turns;  ///< of each connection
-  bool told;
-  bool apart = false;  ///< each piece is sent when the one before has been read
-  int connections = kConnections;
-};
-
-std::string together(const Turn& turn) {
-  std::string all;
-  for (const std::string& piece : turn) {
-    all += piece;
-  }
-  return all;
-}
-
-std::string times(int count, std::string_view text) {
-  std::string all;
-  for (int i = 0; i < count; ++i) {
-    all += text;
-  }
-  return all;
-}
-
-/// Clients with a habit, one connection after the other; whether the condition holds is the same on each.
-void check(const Habit& habit) {
-  CAPTURE(habit.name);
-  const Watched where;
-  Child server(where.directory(), [&habit](Line& parent) {
-    const UniqueFd listener = listen_tcp();
-    parent.tell(port_of(listener));
-    for (int i = 0; i < habit.connections; ++i) {
-      const UniqueFd connection = accept_from(listener);
-      for (const Turn& turn : habit.turns) {
-        for (const std::string& piece : turn) {
-          receive_once(connection, piece.size());
-          if (habit.apart) {
-            parent.tell();
-          }
-        }
-        send_once(connection, kReply);
-      }
-    }
-    parent.tell();
-    (void)parent.hear();
-  });
-  const auto port = static_cast<std::uint16_t>(server.hear());
-  for (int i = 0; i < habit.connections; ++i) {
-    const UniqueFd client = connect_tcp(port);
-    for (const Turn& turn : habit.turns) {
-      for (const std::string& data : habit.apart ? turn : Turn{together(turn)}) {
-        send_bytes(client, data);
-        if (habit.apart) {
-          (void)server.hear();
-        }
-      }
-      receive_once(client, kReply);
-    }
-  }
-  (void)server.hear();
-  // Conditions need two samples, which are taken once a second.
-  CHECK(shared().wait_for([&] { return where.value("tacho_target_condition", {{"condition", "no_poll"}}) == 1; }));
-  const auto multiplexed = [&] { return where.value("tacho_target_condition", {{"condition", "multiplexed"}}); };
-  if (habit.told) {
-    CHECK(shared().wait_for([&] { return multiplexed() == 1; }));
-  } else {
-    CHECK(multiplexed() == 0);
-  }
-  // What is found in one read is told of the turn alone.
-  if (!habit.apart) {
-    CHECK(where.value("tacho_multiplexed_connections_total") == 0);
-  }
-  server.tell();
-  server.finish();
-}
 
 const std::string kGet = "GET /page HTTP/1.1\r\nHost: a\r\n\r\n";
 const std::string kQuery =
@@ -117,7 +38,11 @@ std::vector<Habit> in_the_clear() {
       {"different commands, a line each", {{"EHLO x\r\n"}, {mail}, {"a line\r\n.\r\n"}, {"QUIT\r\n"}}, true},
       {"several that begin differently", {{"select a\ninsert b\n"}, {"{\"get\":1}\n[2,3,4,5]\n"}}, false},
       {"different methods", {{kGet + "HEAD / HTTP/1.1\r\n\r\n"}}, true},
-      {"different commands of small letters", {{"get a\r\nset b 0 0 1\r\nx\r\nincr c 1\r\n"}}, false},
+      {"different commands of small letters", {{"get a\r\nset b 0 0 1\r\nx\r\nincr c 1\r\n"}}, true},
+      {"short ones", {{"mg a v\r\nms b 1\r\nx\r\n"}, {"delete a\r\nmn\r\n"}}, true},
+      {"what one of them stores looks like others", {{"set a 0 0 14\r\nget b\r\nincr c\r\n"}}, false},
+      {"a command of many words", {{"get a set incr\r\n"}, {"mg get set incr\r\n"}}, false},
+      {"a text of several lines", {{"get on\r\nsettle down\r\naddress: here\r\n"}}, false},
       {"one by one", {ask, ask, ask}, false},
       {"a command of several words", {{set}, {get}}, false},
       {"mail, one by one",
@@ -128,34 +53,9 @@ std::vector<Habit> in_the_clear() {
   };
 }
 
-/// With its length in four bytes in front, as many protocols have it.
-std::string number(char value) {
-  return std::string(3, '\0') + value;
-}
-
-/// The same in two bytes, as DNS has it.
+/// A length in two bytes in front, as DNS has it.
 std::string short_number(char value) {
   return std::string(1, '\0') + value;
-}
-
-/// A message of Cassandra's protocol: version, flags, number, what it wants, length.
-std::string native(char id, char length) {
-  return "\4\0\0"s + id + "\7" + number(length) + std::string(static_cast<std::size_t>(length), 'q');
-}
-
-/// The same in the frame of version 5, between checksums.
-std::string checked(char id, char length) {
-  return std::string(1, static_cast<char>(length + 9)) + "\0\2crc"s + native(id, length) + "crc4";
-}
-
-/// A message of LDAP (RFC 4511, 4.1.1): its length in so many bytes, its number, and what it wants.
-std::string ldap(char id, std::size_t length_bytes, std::size_t length) {
-  std::string text = "0";
-  if (length_bytes > 1) {
-    text += static_cast<char>(0x80 + (length_bytes - 1));
-    text += std::string(length_bytes - 2, '\0');
-  }
-  return text + static_cast<char>(length) + "\2\1" + id + static_cast<char>(0x60 + id) + std::string(length - 4, 'q');
 }
 
 /// Requests that are read one by one and answered later, and single ones that look a little like that.
@@ -195,42 +95,6 @@ std::vector<Habit> read_by_themselves() {
       {"head and body", {{head, std::string(40, 'b')}, {numbered(1), std::string(24, 'b')}}, false, true},
       {"chunks of an upload", {{head}, {chunk, chunk, chunk, "0\r\n\r\n"}}, false, true},
       {"short chunks", {{head}, {"5\r\nhello\r\n", "5\r\nhello\r\n", "0\r\n\r\n"}}, false, true},
-  };
-}
-
-/// Messages that tell their length, which need not begin alike.
-std::vector<Habit> in_frames() {
-  const auto framed = [](char length) { return number(length) + std::string(static_cast<std::size_t>(length), 'q'); };
-  const auto call = [](char length) {
-    return "\x80\0\0"s + length + std::string(static_cast<std::size_t>(length), 'q');  // of ONC RPC
-  };
-  const auto header = [](char id, char length) { return native(id, length).substr(0, 9); };
-  const Turn search{ldap(1, 1, 35).substr(0, 8), ldap(1, 1, 35).substr(8)};
-  const Turn modify{ldap(6, 1, 50).substr(0, 8), ldap(6, 1, 50).substr(8)};
-  return {
-      {"two in one read", {{framed(30) + framed(41)}}, true},
-      {"many in one read", {{times(9, framed(30) + framed(41))}}, true},
-      {"two calls, the last of each of which is marked", {{call(30) + call(50)}}, true},
-      {"two with a header in front of the length", {{native(1, 30) + native(2, 50)}}, true},
-      {"two between checksums", {{checked(1, 30) + checked(2, 50)}}, true},
-      {"each by itself, with a header", {{native(1, 30), native(2, 50)}}, true, true},
-      {"each by itself, headers and bodies",
-       {{header(1, 30), framed(30).substr(4), header(2, 50), framed(50).substr(4)}},
-       true,
-       true},
-      {"each by itself, between checksums", {{checked(1, 30), checked(2, 50)}}, true, true},
-      {"two of LDAP in one read", {{ldap(1, 1, 35) + ldap(6, 1, 50)}}, true},
-      {"two of LDAP with long lengths", {{ldap(1, 2, 35) + ldap(6, 3, 50)}, {ldap(1, 5, 35) + ldap(6, 5, 50)}}, true},
-      {"each of LDAP by itself", {{ldap(1, 1, 35), ldap(6, 1, 50)}}, true, true},
-      {"each of LDAP, heads and the rest", {{search[0], search[1], modify[0], modify[1]}}, true, true},
-      {"one of LDAP at a time", {search, modify, {ldap(1, 1, 35)}, {ldap(6, 5, 50)}}, false, true},
-      {"one by one", {{framed(30)}, {call(41)}, {native(1, 30)}, {checked(2, 50)}}, false, true},
-      {"a header and its body",
-       {{header(1, 30), framed(30).substr(4)}, {header(2, 50), framed(50).substr(4)}},
-       false,
-       true},
-      {"one that holds others", {{number(74) + framed(30) + framed(36)}}, false},
-      {"one in pieces", {{native(1, 50).substr(0, 20), native(1, 50).substr(20)}}, false, true},
   };
 }
 
@@ -277,25 +141,19 @@ std::vector<Habit> under_tls() {
 
 TEST_CASE("several requests in one read are told, on a connection's first one, too; what is one request is not") {
   for (const Habit& habit : in_the_clear()) {
-    check(habit);
+    check_habit(habit);
   }
 }
 
 TEST_CASE("several requests that are read one by one before the first is answered are told, parts of one are not") {
   for (const Habit& habit : read_by_themselves()) {
-    check(habit);
-  }
-}
-
-TEST_CASE("several messages that tell their length are told, whether they begin alike or not; parts of one are not") {
-  for (const Habit& habit : in_frames()) {
-    check(habit);
+    check_habit(habit);
   }
 }
 
 TEST_CASE("several records alike at once are told under TLS, the records of one request are not") {
   for (const Habit& habit : under_tls()) {
-    check(habit);
+    check_habit(habit);
   }
 }
 

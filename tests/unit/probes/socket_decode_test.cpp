@@ -117,11 +117,13 @@ TEST_CASE("a turn is in flight from its first read until it is answered, given u
   observe(shard.duration, 1'000, 4);
   shard.unanswered = 2;
   shard.dismissed = 1;
-  shard.oneway = 1;  // among the dismissed ones
+  shard.oneway = 1;          // among the dismissed ones
+  shard.unseen_replies = 1;  // as are these
   const auto seen = page({shard});
   CHECK(seen.at("tacho_requests_in_flight") == "3");
   CHECK(seen.at("tacho_requests_unanswered_total") == "2");
   CHECK(seen.at("tacho_oneway_messages_total") == "1");
+  CHECK(seen.at("tacho_unseen_replies_total") == "1");
 }
 
 TEST_CASE("requests that came at once took no time to come") {
