@@ -35,7 +35,7 @@ SocketAccumulators::SocketAccumulators(std::shared_ptr<SocketCommon> common, std
 
 void SocketAccumulators::adopted(std::int64_t now_ns) {
   if (chains().adopted_at == 0) {
-    __atomic_store_n(&chains().adopted_at, now_ns, __ATOMIC_RELEASE);
+    __atomic_store_n(&chains().adopted_at, static_cast<std::uint64_t>(now_ns), __ATOMIC_RELEASE);
   }
 }
 
