@@ -30,6 +30,7 @@ static __always_inline void forget_positions(struct socket_state *st, struct soc
 		return;
 	st->past_tcp = true;
 	st->arrival = 0;
+	st->first_out = 0;
 	st->left = false;
 }
 

@@ -97,12 +97,22 @@ static __always_inline void finish_reply(struct socket_state *st, struct socket_
 	OBSERVE(&shard->reply, elapsed(first, st->last_send), atomic);
 }
 
-/* Something was sent in the open turn: if no hook has ended the turn, that of the send is under way. */
+/*
+ * Something was sent in the open turn: if no hook has ended the turn, that of the send is under way. Sockets
+ * other than TCP's tell when the first piece leaves, or do not tell.
+ */
 static __always_inline bool is_being_answered(const struct socket_state *st, const struct tcp_sock *tp)
 {
-	if (is_unix_stream(st))
-		return st->first_out;
-	return tp && FIELD(tp, write_seq) != st->write_seq;
+	return tp ? FIELD(tp, write_seq) != st->write_seq : st->first_out != 0;
+}
+
+/*
+ * Is a turn kept for the hook of the send that answers it (begins_another())? Not where that hook has ended
+ * the turn on another CPU while it was being kept.
+ */
+static __always_inline bool has_late_turn(const struct socket_state *st)
+{
+	return st->late_read && st->late_turn != st->ended;
 }
 
 /* Its target was gone since: what happened to the socket meanwhile is not known. */
@@ -169,7 +179,7 @@ static __always_inline bool count_end(struct socket_state *st, struct sock *sk, 
 		if (st->counted)
 			add_atomic(&shared->connections_closed[role_index(st)], 1);
 	}
-	if (end != END_BEGINS && st->late_read) {
+	if (end != END_BEGINS && has_late_turn(st)) {
 		st->late_read = 0;
 		dismiss_late_turn((u64)st->target.index << 32 | st->target.epoch, differs_from_late(st),
 				  end != END_IS_LEAVING);

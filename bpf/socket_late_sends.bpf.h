@@ -5,19 +5,20 @@
  */
 #pragma once
 
+#include "socket_connections.bpf.h"
 #include "socket_first_byte.bpf.h"
 #include "socket_state.bpf.h"
 
 /*
  * Had the send begun before the open turn did? Its bytes are the last ones before the write position, unless
- * kernel TLS holds them back. Of what a unix socket sends in the open turn the other end was told.
+ * kernel TLS holds them back. Other sockets have told if something was sent in the open turn.
  */
 static __always_inline bool is_late_send(const struct socket_state *st, struct sock *sk,
 					 const struct tcp_sock *tp, u32 bytes)
 {
-	if (is_unix_stream(st))
-		return st->late_read && !st->first_out;
-	if (!tp || (s32)(FIELD(tp, write_seq) - bytes - st->write_seq) >= 0)
+	if (!tp)
+		return has_late_turn(st) && !st->first_out;
+	if ((s32)(FIELD(tp, write_seq) - bytes - st->write_seq) >= 0)
 		return false;
 	return !BPF_CORE_READ((struct inet_connection_sock *)sk, icsk_ulp_ops);
 }

@@ -110,7 +110,7 @@ static __always_inline bool begins_another(struct socket_state *st, struct socke
 					   const struct tcp_sock *tp, u64 arrival, u64 last_read)
 {
 	if (is_being_answered(st, tp)) {
-		if (st->late_read || may_be_no_request(st))
+		if (has_late_turn(st) || may_be_no_request(st))
 			return false;
 		if (was_forgotten(st))
 			add(&shard->opened, 1);
@@ -237,6 +237,8 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 			note_push(st, now - last_send);
 		return;
 	}
+	if (!has_late_turn(st))
+		st->late_read = 0;
 	if (is_late_send(st, sk, tp, bytes)) {
 		observe_late_turn(st, shard, 0, now);
 		return;

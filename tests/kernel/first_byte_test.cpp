@@ -100,6 +100,45 @@ TEST_CASE("the first byte of a reply is what a blocking send begins with, not wh
   }
 }
 
+TEST_CASE("a request that is read while another thread still sends the reply before it counts for itself") {
+  static constexpr std::size_t kLarge = 32 << 20;
+  for (const Place::Kind kind : kKinds) {
+    CAPTURE(name_of(kind));
+    const Watched where;
+    const Place place(kind);
+    if (!place.available()) {
+      continue;
+    }
+    Child server = server_at(place, where.directory(), [](const UniqueFd& connection, Line& parent) {
+      receive_once(connection, 10);
+      std::thread writer([&connection] {
+        const std::vector<char> reply(kLarge);
+        must(::send(connection.get(), reply.data(), kLarge, MSG_NOSIGNAL) == static_cast<ssize_t>(kLarge), "send");
+      });
+      receive_once(connection, 20);
+      parent.tell();
+      writer.join();
+      send_once(connection, 1);
+    });
+    const UniqueFd client = connect_to(server, place);
+    send_once(client, 10);
+    receive_once(client, 1);
+    send_once(client, 20);
+    (void)server.hear();
+    constexpr int kParts = 32;
+    for (int part = 0; part < kParts; ++part) {
+      receive_once(client, kLarge / kParts);
+    }
+    (void)server.hear();
+    CHECK(where.value("tacho_requests_total") == 2);
+    close_connection(server);
+    CHECK(shared().wait_for([&] { return where.value("tacho_connections_active", {{"role", "server"}}) == 0; }));
+    CHECK(where.value("tacho_requests_unanswered_total") == 0);
+    CHECK(where.value("tacho_requests_in_flight") == 0);
+    finish(server);
+  }
+}
+
 TEST_CASE("one thread reads a connection, another one writes it: no request is lost") {
   static constexpr int kConnections = 4;
   static constexpr int kRequests = 20'000;
