@@ -61,7 +61,8 @@ def test_package_has_what_belongs_to_it(package):
         "/usr/share/doc/tacho/tacho.cdx.json", "/usr/share/man/man8/tacho.8.gz",
         "/usr/share/tacho/kprobes.conf", "/usr/share/tacho/tacho.schema.json",
     }  # fmt: skip
-    assert package.stat().st_size < 3e6
+    # Two thirds are BPF objects, compressed each by itself: the dearest two 738 and 1 247 KB.
+    assert package.stat().st_size < 3.5e6
 
 
 def test_man_page_has_every_flag_and_command(package, tmp_path):
