@@ -19,14 +19,6 @@ namespace {
 
 constexpr int kRequests = 60;
 
-std::string peer_at(std::uint16_t port) {
-  return "127.0.0.1:" + std::to_string(port);
-}
-
-double calls_to(const Watched& where, const UniqueFd& peer) {
-  return where.value("tacho_dependency_calls_total", {{"peer", peer_at(port_of(peer))}});
-}
-
 }  // namespace
 
 TEST_CASE("a datagram socket that is connected to one peer after another calls each of them") {

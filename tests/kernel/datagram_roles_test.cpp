@@ -217,10 +217,6 @@ class OneSocket {
   std::uint16_t port_ = 0;
 };
 
-std::string peer_at(std::uint16_t port) {
-  return "127.0.0.1:" + std::to_string(port);
-}
-
 }  // namespace
 
 TEST_CASE("a datagram socket serves those who asked it and calls those whom it asked, at once") {

@@ -22,14 +22,6 @@ namespace {
 
 constexpr int kRequests = 60;
 
-std::string peer_at(std::uint16_t port) {
-  return "127.0.0.1:" + std::to_string(port);
-}
-
-double calls_to(const Watched& where, const UniqueFd& peer) {
-  return where.value("tacho_dependency_calls_total", {{"peer", peer_at(port_of(peer))}});
-}
-
 constexpr std::chrono::milliseconds kSilence{150};
 constexpr std::chrono::milliseconds kLongSilence{600};
 

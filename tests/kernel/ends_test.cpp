@@ -27,18 +27,6 @@ namespace {
 
 constexpr std::size_t kLarge = 32 << 20;
 
-void reset(UniqueFd& socket) {
-  const linger abort{.l_onoff = 1, .l_linger = 0};
-  must(::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &abort, sizeof(abort)) == 0, "SO_LINGER");
-  socket.reset();
-}
-
-/// Until the other side's FIN or RST is there.
-void wait_for_end(const UniqueFd& socket) {
-  pollfd waiting{.fd = socket.get(), .events = POLLRDHUP, .revents = 0};
-  must(::poll(&waiting, 1, 10'000) == 1, "the end of the connection");
-}
-
 /// One blocking send of more than any buffer holds. @return what was sent, as the call says
 ssize_t send_large(const UniqueFd& socket) {
   const std::vector<char> reply(kLarge);
@@ -92,7 +80,7 @@ TEST_CASE("a request that is read after the client's reset can get no reply") {
   ask(client, 3, 10, 10);
   (void)server.hear();
   send_once(client, 10);
-  reset(client);
+  reset_connection(client);
   (void)server.hear();
   close_connection(server);
   check_counts(where, 3, 0);
@@ -127,7 +115,7 @@ TEST_CASE("a reply that is being sent when the client resets is a reply") {
   UniqueFd client = connect_to(server);
   send_once(client, 10);
   receive_once(client, 1000);
-  reset(client);
+  reset_connection(client);
   (void)server.hear();
   (void)server.hear();
   close_connection(server);

@@ -25,18 +25,6 @@ namespace {
 constexpr int kConnections = 5;
 constexpr std::size_t kSize = 10;
 
-void reset(UniqueFd& socket) {
-  const linger abort{.l_onoff = 1, .l_linger = 0};
-  must(::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &abort, sizeof(abort)) == 0, "SO_LINGER");
-  socket.reset();
-}
-
-/// Until the other side's FIN or RST is there.
-void wait_for_end(const UniqueFd& socket) {
-  pollfd waiting{.fd = socket.get(), .events = POLLRDHUP, .revents = 0};
-  must(::poll(&waiting, 1, 10'000) == 1, "the end of the connection");
-}
-
 /// Reads to the end of the stream. @return how much that was; −1: it was reset
 ssize_t read_rest(const UniqueFd& socket) {
   std::array<char, 64> buffer{};
@@ -77,7 +65,7 @@ std::vector<Life> lives() {
       {"reset before it is accepted", [](UniqueFd& connection) { must(read_rest(connection) < 0, "ECONNRESET"); },
        [](UniqueFd& client) {
          send_once(client, kSize);
-         reset(client);
+         reset_connection(client);
        },
        0, 0, true},
       {"closed before it is accepted", exchange,
@@ -174,7 +162,7 @@ std::vector<Life> lives() {
        [exchange](UniqueFd& connection) {
          exchange(connection);
          must(read_rest(connection) == 0, "the end");
-         reset(connection);
+         reset_connection(connection);
        },
        [](UniqueFd& client) {
          ask(client, 1, kSize, kSize);
@@ -185,7 +173,7 @@ std::vector<Life> lives() {
       {"the server resets in place of a reply",
        [](UniqueFd& connection) {
          receive_once(connection, kSize);
-         reset(connection);
+         reset_connection(connection);
        },
        [](UniqueFd& client) {
          send_once(client, kSize);

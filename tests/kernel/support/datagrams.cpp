@@ -132,4 +132,12 @@ void serve_in_batches(const UniqueFd& socket, std::size_t most, int datagrams, s
   }
 }
 
+std::string peer_at(std::uint16_t port) {
+  return "127.0.0.1:" + std::to_string(port);
+}
+
+double calls_to(const Watched& where, const UniqueFd& peer) {
+  return where.value("tacho_dependency_calls_total", {{"peer", peer_at(port_of(peer))}});
+}
+
 }  // namespace tacho::kernel_test

@@ -12,6 +12,7 @@
 
 #include "base/unique_fd.h"
 #include "kernel/support/child.h"
+#include "kernel/support/running.h"
 
 // Datagram sockets of the loopback interface; what fails throws.
 
@@ -63,5 +64,10 @@ class Batch {
 /// Sends back what comes, up to `most` in a call, until all who serve have answered so many. The socket has to be
 /// patient for a while only (SO_RCVTIMEO), since another one may answer the last.
 void serve_in_batches(const UniqueFd& socket, std::size_t most, int datagrams, std::atomic<int>& answered);
+
+/// As the label `peer` names a port of this machine.
+std::string peer_at(std::uint16_t port);
+/// The calls that a target has made to the owner of a socket.
+double calls_to(const Watched& where, const UniqueFd& peer);
 
 }  // namespace tacho::kernel_test

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -108,6 +109,17 @@ void ask(const UniqueFd& socket, int count, std::size_t request, std::size_t rep
     send_once(socket, request);
     receive_once(socket, reply);
   }
+}
+
+void reset_connection(UniqueFd& socket) {
+  const linger abort{.l_onoff = 1, .l_linger = 0};
+  must(::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &abort, sizeof(abort)) == 0, "SO_LINGER");
+  socket.reset();
+}
+
+void wait_for_end(const UniqueFd& socket) {
+  pollfd waiting{.fd = socket.get(), .events = POLLRDHUP, .revents = 0};
+  must(::poll(&waiting, 1, 10'000) == 1, "the end of the connection");
 }
 
 }  // namespace tacho::kernel_test

@@ -44,4 +44,9 @@ void serve(const UniqueFd& socket, int count, std::size_t request, std::size_t r
 /// `count` times: the client's side of that.
 void ask(const UniqueFd& socket, int count, std::size_t request, std::size_t reply);
 
+/// Closes it by an RST.
+void reset_connection(UniqueFd& socket);
+/// Until the other side's FIN or RST is there.
+void wait_for_end(const UniqueFd& socket);
+
 }  // namespace tacho::kernel_test
