@@ -52,11 +52,15 @@ static __always_inline void forget_old(struct datagram_ring *ring, u64 number, u
 	u32 gone = 0;
 
 	forget_slots(number, DATAGRAM_SLOTS);
-	if (now - ring->turned > DATAGRAM_PATIENCE_NS) {
+	if (elapsed(ring->last_read, now) > DATAGRAM_PATIENCE_NS) {
+		/* Where nothing more was read all of them are old. */
+		gone = unbury(ring, ring->buried[0] + ring->buried[1]);
+		ring->gone += take_from(&ring->anonymous, gone);
+	} else if (now - ring->turned > DATAGRAM_PATIENCE_NS) {
 		u32 buried = ring->buried[1];
 
 		ring->gone += take_from(&ring->anonymous, buried);
-		gone += take_from(&ring->buried[1], buried);
+		gone = take_from(&ring->buried[1], buried);
 		buried = take_from(&ring->buried[0], ring->buried[0]);
 		__sync_fetch_and_add(&ring->buried[1], buried);
 		ring->turned = now;

@@ -206,7 +206,7 @@ Report Driver::perform(const Model& model, const Step& step) {
     case Act::forget:
       // Tacho sweeps meanwhile.
       tacho_->wait_for([] { return false; }, kForgotten);
-      if (!nothing_is_in_flight()) {
+      if (!in_flight().empty()) {
         throw std::runtime_error("something is in flight after so long");
       }
       return {};
@@ -305,7 +305,7 @@ std::string Driver::live(const Life& life) {
   }
   if (!model.excuse().empty()) {
     ++excused_;
-    return tacho_->wait_for([&] { return nothing_is_in_flight(); }, kForgotten) ? "" : "in flight for good\n";
+    return tacho_->wait_for([&] { return in_flight().empty(); }, kForgotten) ? "" : in_flight();
   }
   std::string different = differences(model);
   if (!different.empty()) {

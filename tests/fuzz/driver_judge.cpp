@@ -17,10 +17,16 @@ Numbers Driver::numbers(Target target) {
   return counted;
 }
 
-bool Driver::nothing_is_in_flight() {
-  return std::ranges::all_of(kTargets, [&](Target target) {
-    return numbers(target).at(kInFlight) == before_.at(static_cast<std::size_t>(target)).at(kInFlight);
-  });
+std::string Driver::in_flight() {
+  std::string text;
+  for (const Target target : kTargets) {
+    const double before = before_.at(static_cast<std::size_t>(target)).at(kInFlight);
+    const double now = numbers(target).at(kInFlight);
+    if (now != before) {
+      text += fmt::format("{}: in flight for good: {} before, {} now\n", name_of(target), before, now);
+    }
+  }
+  return text;
 }
 
 bool Driver::is_multiplexed(Target target) {
