@@ -289,40 +289,42 @@ int main(int argc, char** argv) {
   }
   for (int round = 0; round < rounds; ++round) {
     const double bare = socket_cost();
+    const double bare_switch = switch_cost();
+    const double bare_call = unrelated_cost();
     cost["socket: nothing attached"].push_back(bare);
+    cost["switch: nothing attached"].push_back(bare_switch);
     {
       const auto floor = start_floor(kSocketHooks);
       cost["socket: floor (empty programs)"].push_back(socket_cost() - bare);
     }
     {
+      const auto floor = start_floor(kSwitchHooks);
+      cost["switch: floor (empty programs)"].push_back(switch_cost() - bare_switch);
+    }
+    // To load all programs is what takes longest in an emulator: whatever one tacho can tell, it tells.
+    {
       const auto app = start_tacho(glob, {.socket = true, .sched = true, .anatomy = true});
       cost["socket: watched, anatomy"].push_back(socket_cost() - bare);
+      cost["switch: watched, anatomy"].push_back(switch_cost() - bare_switch);
     }
     if (levels) {
-      const auto at = [&](unsigned level, double (*measure)()) {
-        const auto app = start_tacho(glob, {.socket = true, .sched = true, .anatomy = true, .shed = level});
-        return measure() - bare;
+      const auto at = [&](unsigned level) {
+        return start_tacho(glob, {.socket = true, .sched = true, .anatomy = true, .shed = level});
       };
       for (const unsigned level : {TACHO_SHED_INTERVALS, TACHO_SHED_ANATOMY, TACHO_SHED_STREAMS}) {
-        cost["socket: watched, anatomy, level " + std::to_string(level)].push_back(at(level, socket_cost));
+        const auto app = at(level);
+        cost["socket: watched, anatomy, level " + std::to_string(level)].push_back(socket_cost() - bare);
+        if (level == TACHO_SHED_ANATOMY) {
+          cost["switch: watched, anatomy, level 3"].push_back(switch_cost() - bare_switch);
+        }
       }
-      cost["socket: watched, anatomy, level 5"].push_back(at(TACHO_SHED_SOCKETS, aside_cost));
+      const auto app = at(TACHO_SHED_SOCKETS);
+      cost["socket: watched, anatomy, level 5"].push_back(aside_cost() - bare);
     }
-    const double bare_call = unrelated_cost();
     {
       const auto app = start_tacho(glob, {.socket = true});
       cost["socket: watched"].push_back(socket_cost() - bare);
       cost["socket: unwatched"].push_back(in_other_process(unwatched, socket_cost) - bare);
-    }
-    {
-      const auto app = start_tacho(glob, {.socket = true, .poll = true, .sched = true});
-      cost["getppid: added"].push_back(unrelated_cost() - bare_call);
-    }
-    const double bare_switch = switch_cost();
-    cost["switch: nothing attached"].push_back(bare_switch);
-    {
-      const auto floor = start_floor(kSwitchHooks);
-      cost["switch: floor (empty programs)"].push_back(switch_cost() - bare_switch);
     }
     {
       const auto app = start_tacho(glob, {.sched = true});
@@ -330,17 +332,10 @@ int main(int argc, char** argv) {
       cost["switch: unwatched"].push_back(in_other_process(unwatched, switch_cost) - bare_switch);
     }
     {
-      const auto app = start_tacho(glob, {.poll = true, .sched = true});
+      const auto app = start_tacho(glob, {.socket = true, .poll = true, .sched = true});
+      cost["getppid: added"].push_back(unrelated_cost() - bare_call);
       cost["switch: watched, polls"].push_back(switch_cost() - bare_switch);
       cost["switch: unwatched, polls"].push_back(in_other_process(unwatched, switch_cost) - bare_switch);
-    }
-    {
-      const auto app = start_tacho(glob, {.socket = true, .sched = true, .anatomy = true});
-      cost["switch: watched, anatomy"].push_back(switch_cost() - bare_switch);
-    }
-    if (levels) {
-      const auto app = start_tacho(glob, {.socket = true, .sched = true, .anatomy = true, .shed = TACHO_SHED_ANATOMY});
-      cost["switch: watched, anatomy, level 3"].push_back(switch_cost() - bare_switch);
     }
     if (ways) {
       measure_ways(base, glob, bare, bare_switch, cost);
