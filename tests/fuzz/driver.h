@@ -46,7 +46,8 @@ class Driver {
   void step(Model& model, const Step& step);
   void renew_agents();
   [[nodiscard]] std::string differences(const Model& model);
-  /// Also what is not judged ends; and it must not end in the next life. Says of whom more or less is in flight than before.
+  /// Also what is not judged ends; and it must not end in the next life.
+  /// @return of whom more or less is in flight than before
   [[nodiscard]] std::string in_flight();
   /// Whether the condition is raised within the next samples.
   [[nodiscard]] bool is_multiplexed(Target target);

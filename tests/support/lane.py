@@ -1,0 +1,131 @@
+"""What only computes goes on behind what mostly waits: tests with the label `lane`, at the lowest priority.
+
+    lane.py run FOLDER BUILD LABELS [SCRIPT…]   the SCRIPTs, one after the other; then the tests of BUILD's lane with one of LABELS
+    lane.py test NAME SECONDS COMMAND…          such a test: ends COMMAND after SECONDS
+    lane.py after SECONDS COMMAND…              a test of what the lane builds, that waits for answers within a time
+    lane.py quiet COMMAND…                      a test that compares times: the lane stands still meanwhile
+
+tests/run has a lane, whose FOLDER is TACHO_LANE. There a test waits until the lane has ended, and says what the lane has found.
+Elsewhere, as when ctest is called by hand, all of them just run their COMMAND.
+
+FOLDER/session has the lane's process. The lane holds FOLDER/lock, inherited from who began it. The kernel gives it back when the last process of the lane is gone:
+nobody waits for a lane that has died.
+"""
+
+import concurrent.futures
+import fcntl
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+
+def yield_to_all_else() -> None:
+    """A session of its own, so that its processes can be ended together. Where the scheduler groups by sessions (autogroup),
+    `nice` counts within one only; the group has a nice value, too (sched(7))."""
+    os.setsid()
+    os.nice(19)
+    try:
+        pathlib.Path("/proc/self/autogroup").write_text("19")
+    except OSError as error:
+        print(f"lane: the session keeps its priority: {error}")
+
+
+def jobs(build: str, labels: str) -> list[tuple[str, list[str]]]:
+    """Name and command of each test."""
+    told = subprocess.run(["ctest", "--test-dir", build, "-L", "^lane$", "-L", labels, "--show-only=json-v1"], check=True, stdout=subprocess.PIPE)
+    return [(test["name"], test["command"]) for test in json.loads(told.stdout)["tests"]]
+
+
+def tell(folder: pathlib.Path, what: signal.Signals) -> int:
+    """@return how many processes of the lane have got the signal"""
+    session = int((folder / "session").read_text())
+    told = 0
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            # Behind the name: state, parent, group, session (proc(5)).
+            state, _, _, its = (process / "stat").read_text().rpartition(")")[2].split()[:4]
+            if int(its) == session and (what != signal.SIGSTOP or state not in "TZ"):
+                os.kill(int(process.name), what)
+                told += 1
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return told
+
+
+def wait_for_lane(folder: pathlib.Path) -> None:
+    # A quiet test that was killed has not let it go on.
+    tell(folder, signal.SIGCONT)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def quiet(folder: pathlib.Path, command: list[str]) -> int:
+    # One that was being forked is seen in the next round.
+    while tell(folder, signal.SIGSTOP):
+        pass
+    try:
+        return subprocess.run(command).returncode
+    finally:
+        tell(folder, signal.SIGCONT)
+
+
+def run(folder: pathlib.Path, build: str, labels: str, scripts: list[str]) -> int:
+    yield_to_all_else()
+    os.environ.pop("TACHO_LANE", None)
+    for script in scripts:
+        print(script, flush=True)
+        subprocess.run(["bash", "-o", "pipefail", "-ec", script], check=True)
+
+    def run_one(name: str, command: list[str]) -> None:
+        with (folder / f"{name}.log").open("wb") as log:
+            status = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT).returncode
+        (folder / f"{name}.status").write_text(str(status))
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for job in [pool.submit(run_one, *job) for job in jobs(build, labels)]:
+            job.result()
+    return 0
+
+
+def within(seconds: float, command: list[str]) -> int:
+    try:
+        return subprocess.run(command, timeout=seconds).returncode
+    except subprocess.TimeoutExpired:
+        print(f"lane: {command[0]} was ended after {seconds} s")
+        return 1
+
+
+def result(folder: pathlib.Path, name: str) -> int:
+    wait_for_lane(folder)
+    status = folder / f"{name}.status"
+    if not status.exists():
+        last = (folder / "log").read_text(errors="replace").splitlines()[-60:]
+        print(f"the lane ended before {name}; the last it said:", *last, sep="\n")
+        return 1
+    sys.stdout.buffer.write((folder / f"{name}.log").read_bytes())
+    return int(status.read_text())
+
+
+def main(arguments: list[str]) -> int:
+    folder = pathlib.Path(os.environ["TACHO_LANE"]) if "TACHO_LANE" in os.environ else None
+    match arguments:
+        case ["run", its_folder, build, labels, *scripts]:
+            return run(pathlib.Path(its_folder), build, labels, scripts)
+        case ["test", name, seconds, *command] if command:
+            return result(folder, name) if folder else within(float(seconds), command)
+        case ["after", seconds, *command] if command:
+            if folder:
+                wait_for_lane(folder)
+            return within(float(seconds), command)
+        case ["quiet", *command] if command:
+            return quiet(folder, command) if folder else subprocess.run(command).returncode
+    print(__doc__, file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    # What a signal has ended is negative.
+    sys.exit(main(sys.argv[1:]) & 0xFF)
