@@ -21,7 +21,7 @@
 
 namespace tacho::kernel {
 
-/// An object's bytes, compressed (gzip) or as they are; they live as long as the program.
+/// An object's bytes, compressed (xz) or as they are; they live as long as the program.
 struct ObjectSource {
   std::string_view name;
   std::span<const std::byte> bytes;
