@@ -115,11 +115,12 @@ BpfObject::Try BpfObject::try_load(AttachPlan& plan, const Loading& how, Error& 
   ObjectSetup object_setup(object_.get(), preemptible_);
   if (!kernel_has_types()) {
     // Only the basic variants have it.
-    if (auto set = object_setup.set_constant("kernel_types", std::uint32_t{0}); !set) {
+    if (auto set = object_setup.try_constant("kernel_types", std::uint32_t{0}); !set) {
       spdlog::debug("{}: {}", object_name, set.error().message);
     }
   }
-  if (auto ready = how.setup(object_setup); !ready) {
+  how.setup(object_setup);
+  if (const auto& ready = object_setup.done(); !ready) {
     error = ready.error();
     return Try::failed;
   }
@@ -183,11 +184,8 @@ Result<void> BpfObject::load_programs(AttachPlan& plan, const Loading& how) {
   while (!plan.programs().empty() || !how.others.empty()) {
     Error error;
     const Try tried = try_load(plan, how, error);
-    if (tried == Try::failed) {
-      return std::unexpected(error);
-    }
-    if (tried == Try::loaded) {
-      return {};
+    if (tried != Try::other_plan) {
+      return tried == Try::loaded ? Result<void>() : std::unexpected(error);
     }
   }
   object_.reset();
@@ -202,9 +200,9 @@ Result<void> BpfObject::load_parts(std::span<const std::byte> elf, std::span<con
       !done) {
     return done;
   }
-  const Setup with_its_maps = [&](ObjectSetup& other) -> Result<void> {
-    auto done = setup(other);
-    return done ? other.reuse_maps(first.get()) : done;
+  const Setup with_its_maps = [&](ObjectSetup& other) {
+    setup(other);
+    other.reuse_maps(first.get());
   };
   std::vector<std::future<Result<void>>> loading;
   for (const Part& part : others) {
@@ -280,9 +278,9 @@ Result<std::unique_ptr<BpfObject>> BpfObject::load(const ObjectSource& source, s
 }
 
 Result<void> BpfObject::load_beside(std::span<const Hook> hooks, const LoadOptions& options, const Setup& setup) {
-  auto loaded = load(source_, hooks, options, [&](ObjectSetup& other) -> Result<void> {
-    auto done = setup(other);
-    return done ? other.reuse_maps(object_.get()) : done;
+  auto loaded = load(source_, hooks, options, [&](ObjectSetup& other) {
+    setup(other);
+    other.reuse_maps(object_.get());
   });
   if (!loaded) {
     return std::unexpected(loaded.error());

@@ -21,7 +21,7 @@
 
 namespace tacho::kernel {
 
-/// An object's bytes, compressed (gzip) or as they are; they live as long as the program.
+/// An object's bytes, compressed (xz) or as they are; they live as long as the program.
 struct ObjectSource {
   std::string_view name;
   std::span<const std::byte> bytes;
@@ -37,7 +37,7 @@ struct LoadOptions {
 /// A loaded BPF object with its attached programs. Destruction detaches and frees everything.
 class BpfObject {
  public:
-  using Setup = std::function<Result<void>(ObjectSetup&)>;
+  using Setup = std::function<void(ObjectSetup&)>;
 
   /// Loads the object and attaches its hooks, each by the first alternative that works; iterators are loaded only. A
   /// hook without a working alternative is left out and reported by hooks(). An error is returned only if the object as

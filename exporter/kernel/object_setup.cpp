@@ -7,15 +7,27 @@
 
 namespace tacho::kernel {
 
-Result<bpf_map*> ObjectSetup::find(std::string_view map) {
+void ObjectSetup::keep(const Result<void>& setting) {
+  if (done_) {
+    done_ = setting;
+  }
+}
+
+void ObjectSetup::keep(int status, std::string_view what, std::string_view of) {
+  if (status != 0) {
+    keep(fail_errno(std::string(what) + ' ' + std::string(of), -status));
+  }
+}
+
+bpf_map* ObjectSetup::find(std::string_view map) {
   bpf_map* found = bpf_object__find_map_by_name(object_, std::string(map).c_str());
   if (found == nullptr) {
-    return fail("the BPF object has no map " + std::string(map));
+    keep(fail("the BPF object has no map " + std::string(map)));
   }
   return found;
 }
 
-Result<void> ObjectSetup::set_constant(std::string_view variable, std::span<const std::byte> value) {
+Result<void> ObjectSetup::try_constant(std::string_view variable, std::span<const std::byte> value) {
   const btf* types = bpf_object__btf(object_);
   const int section_id = types != nullptr ? btf__find_by_name_kind(types, ".rodata", BTF_KIND_DATASEC) : -1;
   bpf_map* rodata = nullptr;
@@ -49,13 +61,10 @@ Result<void> ObjectSetup::set_constant(std::string_view variable, std::span<cons
   return fail("the BPF object has no constant " + std::string(variable));
 }
 
-Result<void> ObjectSetup::set_max_entries(std::string_view map, std::uint32_t entries) {
-  auto found = find(map);
-  if (!found) {
-    return std::unexpected(found.error());
+void ObjectSetup::set_max_entries(std::string_view map, std::uint32_t entries) {
+  if (bpf_map* found = find(map)) {
+    keep(bpf_map__set_max_entries(found, entries), "cannot size map", map);
   }
-  const int error = bpf_map__set_max_entries(*found, entries);
-  return error != 0 ? Result<void>(fail_errno("cannot size map " + std::string(map), -error)) : Result<void>();
 }
 
 Result<UniqueFd> create_mappable_array(const std::string& name, std::size_t value_size, std::uint32_t entries) {
@@ -70,42 +79,34 @@ Result<UniqueFd> create_mappable_array(const std::string& name, std::size_t valu
   return map;
 }
 
-Result<void> ObjectSetup::set_inner_array(std::string_view map, std::size_t value_size, std::uint32_t entries) {
-  auto found = find(map);
-  if (!found) {
-    return std::unexpected(found.error());
+void ObjectSetup::set_inner_array(std::string_view map, std::size_t value_size, std::uint32_t entries) {
+  bpf_map* found = find(map);
+  if (found == nullptr) {
+    return;
   }
   // libbpf 1.1 crashes when the size of an inner map that the object declares is set.
   auto model = create_mappable_array("template", value_size, entries);
   if (!model) {
-    return std::unexpected(model.error());
+    keep(std::unexpected(model.error()));
+    return;
   }
-  const int error = bpf_map__set_inner_map_fd(*found, model->get());
+  keep(bpf_map__set_inner_map_fd(found, model->get()), "cannot set the shape of the maps in", map);
   templates_.push_back(std::move(*model));
-  return error != 0 ? Result<void>(fail_errno("cannot set the shape of the maps in " + std::string(map), -error))
-                    : Result<void>();
 }
 
-Result<void> ObjectSetup::reuse_map(std::string_view map, int descriptor) {
-  auto found = find(map);
-  if (!found) {
-    return std::unexpected(found.error());
+void ObjectSetup::reuse_map(std::string_view map, int descriptor) {
+  if (bpf_map* found = find(map)) {
+    keep(bpf_map__reuse_fd(found, descriptor), "cannot share map", map);
   }
-  const int error = bpf_map__reuse_fd(*found, descriptor);
-  return error != 0 ? Result<void>(fail_errno("cannot share map " + std::string(map), -error)) : Result<void>();
 }
 
-Result<void> ObjectSetup::reuse_maps(bpf_object* other) {
+void ObjectSetup::reuse_maps(bpf_object* other) {
   bpf_map* map = nullptr;
   bpf_object__for_each_map(map, other) {
-    if (bpf_map__is_internal(map)) {
-      continue;
-    }
-    if (auto done = reuse_map(bpf_map__name(map), bpf_map__fd(map)); !done) {
-      return done;
+    if (!bpf_map__is_internal(map)) {
+      reuse_map(bpf_map__name(map), bpf_map__fd(map));
     }
   }
-  return {};
 }
 
 }  // namespace tacho::kernel

@@ -54,11 +54,9 @@ ShardLayout shard_layout(const Cpus& cpus) {
   return layout;
 }
 
-Result<void> set_shards(ObjectSetup& setup, const ShardLayout& layout, bool preemptible) {
-  if (auto done = setup.set_constant("cpu_shards", layout.of_cpu); !done) {
-    return done;
-  }
-  return setup.set_constant("exclusive_shards", static_cast<std::uint32_t>(layout.exclusive && !preemptible));
+void set_shards(ObjectSetup& setup, const ShardLayout& layout, bool preemptible) {
+  setup.set_constant("cpu_shards", layout.of_cpu);
+  setup.set_constant("exclusive_shards", static_cast<std::uint32_t>(layout.exclusive && !preemptible));
 }
 
 }  // namespace tacho::kernel

@@ -26,6 +26,6 @@ ShardLayout shard_layout(const Cpus& cpus);
 
 /// Tells an object's programs about the layout.
 /// @param preemptible a hook runs with preemption enabled (fentry), where plain additions can be interrupted
-Result<void> set_shards(ObjectSetup& setup, const ShardLayout& layout, bool preemptible);
+void set_shards(ObjectSetup& setup, const ShardLayout& layout, bool preemptible);
 
 }  // namespace tacho::kernel

@@ -32,30 +32,22 @@ kernel::LoadOptions options_of(const config::ProbeSwitch& probe, const Environme
 
 /// What all probes' objects share, and the object's own.
 kernel::BpfObject::Setup whole_setup(const Environment& environment, const kernel::BpfObject::Setup& own) {
-  return [&environment, &own](kernel::ObjectSetup& setup) -> Result<void> {
+  return [&environment, &own](kernel::ObjectSetup& setup) {
     for (const char* map : {"target_rules", "target_settings", "cgroup_targets", "process_targets"}) {
-      if (auto done = setup.reuse_map(map, environment.targets->map(map)); !done) {
-        return done;
-      }
+      setup.reuse_map(map, environment.targets->map(map));
     }
-    if (auto done = setup.set_constant("cgroup_v1", static_cast<std::uint32_t>(environment.cgroup_v1)); !done) {
-      return done;
-    }
-    if (auto done = kernel::set_shards(setup, environment.shards, setup.preemptible()); !done) {
-      return done;
-    }
-    return own(setup);
+    setup.set_constant("cgroup_v1", static_cast<std::uint32_t>(environment.cgroup_v1));
+    kernel::set_shards(setup, environment.shards, setup.preemptible());
+    own(setup);
   };
 }
 
 }  // namespace
 
-Result<void> set_up_blocks(kernel::ObjectSetup& setup, std::string_view map, std::size_t shard_size,
-                           const Environment& environment) {
-  if (auto done = setup.set_max_entries(map, static_cast<std::uint32_t>(environment.indices)); !done) {
-    return done;
-  }
-  return setup.set_inner_array(map, shard_size, environment.shards.shards());
+void set_up_blocks(kernel::ObjectSetup& setup, std::string_view map, std::size_t shard_size,
+                   const Environment& environment) {
+  setup.set_max_entries(map, static_cast<std::uint32_t>(environment.indices));
+  setup.set_inner_array(map, shard_size, environment.shards.shards());
 }
 
 Result<std::unique_ptr<kernel::BpfObject>> load_object(std::span<const kernel::Variant> variants,

@@ -20,8 +20,8 @@ Result<void> load_beside(kernel::BpfObject& object, std::span<const kernel::Hook
                          const kernel::BpfObject::Setup& own);
 
 /// Sizes an array of blocks: one per target index, one element per shard.
-Result<void> set_up_blocks(kernel::ObjectSetup& setup, std::string_view map, std::size_t shard_size,
-                           const Environment& environment);
+void set_up_blocks(kernel::ObjectSetup& setup, std::string_view map, std::size_t shard_size,
+                   const Environment& environment);
 
 /// Name of an attach method as hooks spell it; empty for automatic.
 std::string_view method_name(config::Attach attach);

@@ -30,12 +30,12 @@ std::string unix_address(const peer_address& peer) {
 
 }  // namespace
 
-Result<void> PeerNames::set_up(kernel::ObjectSetup& setup) const {
+void PeerNames::set_up(kernel::ObjectSetup& setup) const {
   std::size_t networks = 0;
   for (const config::PeerName& peer : peers_) {
     networks += peer.networks.size();
   }
-  return setup.set_max_entries("peer_networks", static_cast<std::uint32_t>(std::max<std::size_t>(networks, 1)));
+  setup.set_max_entries("peer_networks", static_cast<std::uint32_t>(std::max<std::size_t>(networks, 1)));
 }
 
 Result<void> PeerNames::publish(const kernel::BpfObject& object) const {

@@ -18,7 +18,7 @@ class PeerNames {
   explicit PeerNames(std::span<const config::PeerName> peers) : peers_(peers.begin(), peers.end()) {}
 
   /// Before loading: makes room in map `peer_networks`.
-  Result<void> set_up(kernel::ObjectSetup& setup) const;
+  void set_up(kernel::ObjectSetup& setup) const;
   /// After loading, before any program is attached to a socket that matters: fills map `peer_networks`.
   [[nodiscard]] Result<void> publish(const kernel::BpfObject& object) const;
 

@@ -178,11 +178,9 @@ Result<std::unique_ptr<Probe>> load_poll_probe(const config::Config& config, con
   }
   variants.front().hooks = hooks;
   variants.back().hooks = basic_hooks;
-  auto object = load_object(variants, config.probes.poll, environment, [&](kernel::ObjectSetup& setup) -> Result<void> {
-    if (auto done = setup.set_constant("unreturned_flag", unreturned_flag()); !done) {
-      return done;
-    }
-    return set_up_blocks(setup, "poll_blocks", sizeof(poll_shard), environment);
+  auto object = load_object(variants, config.probes.poll, environment, [&](kernel::ObjectSetup& setup) {
+    setup.set_constant("unreturned_flag", unreturned_flag());
+    set_up_blocks(setup, "poll_blocks", sizeof(poll_shard), environment);
   });
   if (!object) {
     return std::unexpected(object.error());

@@ -192,26 +192,15 @@ Result<std::unique_ptr<Probe>> load_sched_probe(const config::Config& config, co
            (variant.name == "task_storage" ? !has_storage : has_storage || !has_registers);
   });
   const auto online = static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
-  auto object =
-      load_object(variants, config.probes.sched, environment, [&](kernel::ObjectSetup& setup) -> Result<void> {
-        if (auto done = setup.set_constant("call_slots", call_slots()); !done) {
-          return done;
-        }
-        if (auto done = setup.set_constant("cpus_online", online); !done) {
-          return done;
-        }
-        const bool anatomy = config.probes.anatomy.enabled && config.probes.socket.enabled;
-        if (auto done = setup.set_constant("anatomy", static_cast<std::uint32_t>(anatomy)); !done) {
-          return done;
-        }
-        if (auto done = setup.set_constant("call_waits", call_waits()); !done) {
-          return done;
-        }
-        if (auto done = setup.set_max_entries("latest_reads", static_cast<std::uint32_t>(environment.indices)); !done) {
-          return done;
-        }
-        return set_up_blocks(setup, "sched_blocks", sizeof(sched_shard), environment);
-      });
+  auto object = load_object(variants, config.probes.sched, environment, [&](kernel::ObjectSetup& setup) {
+    setup.set_constant("call_slots", call_slots());
+    setup.set_constant("cpus_online", online);
+    const bool anatomy = config.probes.anatomy.enabled && config.probes.socket.enabled;
+    setup.set_constant("anatomy", static_cast<std::uint32_t>(anatomy));
+    setup.set_constant("call_waits", call_waits());
+    setup.set_max_entries("latest_reads", static_cast<std::uint32_t>(environment.indices));
+    set_up_blocks(setup, "sched_blocks", sizeof(sched_shard), environment);
+  });
   if (!object) {
     return std::unexpected(object.error());
   }

@@ -24,37 +24,24 @@ std::uint32_t receives_tell_time() {
   return static_cast<std::uint32_t>(release.first > 0 && release <= kLastKernel);
 }
 
-Result<void> set_up_threads(kernel::ObjectSetup& setup, ThreadRecords threads, const Environment& environment) {
-  if (auto done = setup.set_constant("threads_in", static_cast<std::uint32_t>(threads)); !done) {
-    return done;
-  }
+void set_up_threads(kernel::ObjectSetup& setup, ThreadRecords threads, const Environment& environment) {
+  setup.set_constant("threads_in", static_cast<std::uint32_t>(threads));
   constexpr std::uint32_t kRecordBytes = 1 << 20;  // four thousand records between two looks
   if (threads == ThreadRecords::unknown) {
-    return {};
+    return;
   }
-  if (auto done = setup.set_max_entries("slow_records", kRecordBytes); !done) {
-    return done;
-  }
+  setup.set_max_entries("slow_records", kRecordBytes);
   for (const char* map : {"sched_states", "latest_reads"}) {
-    if (auto done = setup.reuse_map(map, environment.threads->map(map)); !done) {
-      return done;
-    }
+    setup.reuse_map(map, environment.threads->map(map));
   }
-  return {};
 }
 
-Result<void> set_up_dependencies(kernel::ObjectSetup& setup, const Environment& environment) {
-  if (auto done = setup.set_constant("max_peers", environment.max_peers); !done) {
-    return done;
-  }
+void set_up_dependencies(kernel::ObjectSetup& setup, const Environment& environment) {
+  setup.set_constant("max_peers", environment.max_peers);
   const auto indices = static_cast<std::uint32_t>(environment.indices);
-  if (auto done = setup.set_max_entries("dependency_slots", indices * environment.max_peers); !done) {
-    return done;
-  }
-  if (auto done = setup.set_max_entries("dependency_blocks", indices); !done) {
-    return done;
-  }
-  return setup.set_inner_array("dependency_blocks", sizeof(dependency), environment.max_peers + 1);
+  setup.set_max_entries("dependency_slots", indices * environment.max_peers);
+  setup.set_max_entries("dependency_blocks", indices);
+  setup.set_inner_array("dependency_blocks", sizeof(dependency), environment.max_peers + 1);
 }
 
 }  // namespace
@@ -67,32 +54,16 @@ ThreadRecords find_thread_records(const config::Config& config, const Environmen
 }
 
 kernel::BpfObject::Setup socket_setup(const Environment& environment, const PeerNames& names, ThreadRecords threads) {
-  return [&environment, &names, threads](kernel::ObjectSetup& setup) -> Result<void> {
-    if (auto done = set_up_threads(setup, threads, environment); !done) {
-      return done;
-    }
-    if (auto done = setup.set_constant("preemptible_tracepoints",
-                                       static_cast<std::uint32_t>(kernel::has_preemptible_tracepoints()));
-        !done) {
-      return done;
-    }
-    if (auto done = setup.set_constant("jiffy_ns", nanoseconds_of_a_jiffy()); !done) {
-      return done;
-    }
-    if (auto done = setup.set_constant("receives_tell_time", receives_tell_time()); !done) {
-      return done;
-    }
+  return [&environment, &names, threads](kernel::ObjectSetup& setup) {
+    set_up_threads(setup, threads, environment);
+    setup.set_constant("preemptible_tracepoints", static_cast<std::uint32_t>(kernel::has_preemptible_tracepoints()));
+    setup.set_constant("jiffy_ns", nanoseconds_of_a_jiffy());
+    setup.set_constant("receives_tell_time", receives_tell_time());
     const auto indices = static_cast<std::uint32_t>(environment.indices);
-    if (auto done = setup.set_max_entries("socket_chains", indices); !done) {
-      return done;
-    }
-    if (auto done = set_up_dependencies(setup, environment); !done) {
-      return done;
-    }
-    if (auto done = names.set_up(setup); !done) {
-      return done;
-    }
-    return set_up_blocks(setup, "socket_blocks", sizeof(socket_shard), environment);
+    setup.set_max_entries("socket_chains", indices);
+    set_up_dependencies(setup, environment);
+    names.set_up(setup);
+    set_up_blocks(setup, "socket_blocks", sizeof(socket_shard), environment);
   };
 }
 

@@ -83,10 +83,6 @@ ShedInput shed_input(const ShedSeen& from, const ShedSeen& to) {
   return input;
 }
 
-std::string_view shed_name(ShedLevel level) {
-  return kShedNames.at(level);
-}
-
 std::string shed_line(std::span<const ShedNews> news) {
   std::string line = "limits of tacho's own cost: ";
   for (std::size_t i = 0; i < std::min(news.size(), kNamed); ++i) {

@@ -28,9 +28,6 @@ struct ShedSeen {
 /// What a target's programs took between two samples, and what could be done without.
 [[nodiscard]] ShedInput shed_input(const ShedSeen& from, const ShedSeen& to);
 
-/// What a level does without, of which the lower ones do not: "polls".
-[[nodiscard]] std::string_view shed_name(ShedLevel level);
-
 /// A target whose level has changed, or that exceeds a limit at its last one.
 struct ShedNews {
   std::string_view target;

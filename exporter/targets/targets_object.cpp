@@ -54,13 +54,10 @@ std::vector<kernel::Variant> targets_variants() {
 
 Result<std::unique_ptr<kernel::BpfObject>> load_targets_object(std::size_t indices, bool cgroup_v1,
                                                                const kernel::LoadOptions& options) {
-  return kernel::load_best(
-      targets_variants(), options, [indices, cgroup_v1](kernel::ObjectSetup& setup) -> Result<void> {
-        if (auto done = setup.set_constant("cgroup_v1", static_cast<std::uint32_t>(cgroup_v1)); !done) {
-          return done;
-        }
-        return setup.set_max_entries("target_settings", static_cast<std::uint32_t>(indices));
-      });
+  return kernel::load_best(targets_variants(), options, [indices, cgroup_v1](kernel::ObjectSetup& setup) {
+    setup.set_constant("cgroup_v1", static_cast<std::uint32_t>(cgroup_v1));
+    setup.set_max_entries("target_settings", static_cast<std::uint32_t>(indices));
+  });
 }
 
 }  // namespace tacho::targets

@@ -188,8 +188,8 @@ constexpr std::array kSwitchHooks{Hook{"floor", kSwitchWays}};
 std::unique_ptr<tacho::kernel::BpfObject> start_floor(std::span<const Hook> hooks) {
   std::size_t size = 0;
   const void* bytes = floor_bpf__elf_bytes(&size);
-  auto object = tacho::kernel::BpfObject::load({"floor", {static_cast<const std::byte*>(bytes), size}}, hooks, {},
-                                               [](auto&) { return tacho::Result<void>(); });
+  auto object =
+      tacho::kernel::BpfObject::load({"floor", {static_cast<const std::byte*>(bytes), size}}, hooks, {}, [](auto&) {});
   if (!object) {
     std::fprintf(stderr, "%s\n", object.error().message.c_str());
     std::exit(1);

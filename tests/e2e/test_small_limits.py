@@ -82,7 +82,7 @@ def test_who_starts_without_enough_descriptors_is_not_ready(descriptors):
         assert "Too many open files" in tacho.output
 
 
-@pytest.mark.parametrize("mebibytes", [40, 60, 80])
+@pytest.mark.parametrize("mebibytes", [40, 55, 70])
 def test_too_little_memory_ends_it_with_a_reason(mebibytes):
     with Process([paths.TACHO, "--web.listen-address=127.0.0.1:0"], prefix=limited(resource.RLIMIT_AS, mebibytes * MEBIBYTE)) as tacho:
         assert tacho.wait(timeout=30) == 1

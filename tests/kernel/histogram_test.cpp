@@ -26,9 +26,8 @@ std::unique_ptr<tacho::kernel::BpfObject> load() {
   std::size_t size = 0;
   const void* bytes = histogram_slots_bpf__elf_bytes(&size);
   const tacho::kernel::LoadOptions options{.forced_method = {}, .btf_path = {}, .attach = false};
-  auto object =
-      tacho::kernel::BpfObject::load({"histogram_slots", {static_cast<const std::byte*>(bytes), size}}, kHooks, options,
-                                     [](tacho::kernel::ObjectSetup&) { return tacho::Result<void>(); });
+  auto object = tacho::kernel::BpfObject::load({"histogram_slots", {static_cast<const std::byte*>(bytes), size}},
+                                               kHooks, options, [](tacho::kernel::ObjectSetup&) {});
   INFO((object ? "" : object.error().message));
   REQUIRE(object);
   return std::move(*object);

@@ -38,9 +38,7 @@ constexpr std::array kReplaced{Hook{"a", kFirstWays}, Hook{"b", kGoodWays, 1}, H
 constexpr std::array kLeftOut{Hook{"a", kFirstWays}, Hook{"b", kGoodWays, 1}, Hook{"c", kRefusedWays, 2}};
 constexpr std::array kNothingLeft{Hook{"a", kRefusedWays}, Hook{"b", kRefusedWays, 1}, Hook{"c", kRefusedWays, 2}};
 
-Result<void> nothing(kernel::ObjectSetup& /*setup*/) {
-  return {};
-}
+void nothing(kernel::ObjectSetup& /*setup*/) {}
 
 auto load(std::span<const Hook> hooks, const kernel::BpfObject::Setup& setup = nothing) {
   return kernel::BpfObject::load(kernel::source_of("parts", parts_bpf__elf_bytes), hooks, {}, setup);
@@ -138,10 +136,13 @@ TEST_CASE("where the kernel refuses every part the error names all reasons, and 
 
 TEST_CASE("where the setup of one part fails its error is that of the object, and nothing is left") {
   std::atomic<int> calls = 0;
-  const auto object = load(kReplaced, [&calls](kernel::ObjectSetup&) -> Result<void> {
-    return ++calls == 2 ? Result<void>(fail("this part is not wanted")) : Result<void>();
+  const auto object = load(kReplaced, [&calls](kernel::ObjectSetup& setup) {
+    if (++calls == 2) {
+      setup.set_max_entries("unheard_of", 1);
+      setup.set_max_entries("later", 1);
+    }
   });
   REQUIRE_FALSE(object);
-  CHECK(object.error().message == "this part is not wanted");
+  CHECK(object.error().message == "the BPF object has no map unheard_of");
   CHECK(none_in_kernel());
 }

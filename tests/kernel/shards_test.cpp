@@ -21,10 +21,10 @@ std::unique_ptr<kernel::BpfObject> load(const kernel::ShardLayout& layout) {
   static constexpr std::array kHooks{kernel::Hook{"shard", kWays}};
   std::size_t size = 0;
   const void* bytes = shards_bpf__elf_bytes(&size);
-  auto object = kernel::BpfObject::load(
-      {"shards", {static_cast<const std::byte*>(bytes), size}}, kHooks,
-      {.forced_method = {}, .btf_path = {}, .attach = false},
-      [&layout](kernel::ObjectSetup& setup) { return kernel::set_shards(setup, layout, false); });
+  auto object =
+      kernel::BpfObject::load({"shards", {static_cast<const std::byte*>(bytes), size}}, kHooks,
+                              {.forced_method = {}, .btf_path = {}, .attach = false},
+                              [&layout](kernel::ObjectSetup& setup) { kernel::set_shards(setup, layout, false); });
   INFO((object ? "" : object.error().message));
   REQUIRE(object);
   return std::move(*object);

@@ -43,9 +43,9 @@ TEST_CASE("rings of datagrams are swept by their keys, as the iterator does") {
   static constexpr std::array kHooks{Hook{"sweep", kWays}};
   std::size_t size = 0;
   const auto* bytes = static_cast<const std::byte*>(socket_basic_bpf__elf_bytes(&size));
-  const auto set_up = [](tacho::kernel::ObjectSetup& setup) -> tacho::Result<void> {
-    auto done = setup.set_inner_array("socket_blocks", sizeof(socket_shard), 1);
-    return done ? setup.set_inner_array("dependency_blocks", sizeof(dependency), 1) : done;
+  const auto set_up = [](tacho::kernel::ObjectSetup& setup) {
+    setup.set_inner_array("socket_blocks", sizeof(socket_shard), 1);
+    setup.set_inner_array("dependency_blocks", sizeof(dependency), 1);
   };
   auto loaded = tacho::kernel::BpfObject::load({"socket_basic", {bytes, size}}, kHooks, {}, set_up);
   INFO((loaded ? "" : loaded.error().message));

@@ -12,8 +12,8 @@ from support.paths import REPOSITORY
 SUITE = "bookworm"
 PACKAGES = (
     "libc6-dev libstdc++-12-dev libbpf-dev libelf-dev libyaml-cpp-dev libseccomp-dev libspdlog-dev prometheus-cpp-dev libssl-dev "
-    "libcrypt-dev zlib1g-dev libncurses-dev liburing-dev libcli11-dev libutfcpp-dev nlohmann-json3-dev "
-    "catch2 busybox-static redis-server redis-tools util-linux"
+    "libcrypt-dev zlib1g-dev liblzma-dev libncurses-dev liburing-dev libcli11-dev libutfcpp-dev "
+    "nlohmann-json3-dev catch2 busybox-static redis-server redis-tools util-linux"
 ).split()
 
 

@@ -21,9 +21,8 @@ TEST_CASE("a program that an object does not have is an error that names it, als
   for (const auto ways : {std::span<const kernel::Alternative>(kFirst), std::span<const kernel::Alternative>(kLater),
                           std::span<const kernel::Alternative>(kOptional)}) {
     const std::array hooks{kernel::Hook{"hook", ways}};
-    const auto object =
-        kernel::BpfObject::load(kernel::source_of("poll", poll_bpf__elf_bytes), hooks, {},
-                                [](kernel::ObjectSetup&) -> Result<void> { return fail("the setup was reached"); });
+    const auto object = kernel::BpfObject::load(kernel::source_of("poll", poll_bpf__elf_bytes), hooks, {},
+                                                [](kernel::ObjectSetup&) { FAIL("the setup was reached"); });
     REQUIRE_FALSE(object);
     CHECK(object.error().message == "BPF object poll has no program pol_thread_exit");
   }
