@@ -63,7 +63,7 @@ static __always_inline void end_interruption(struct socket_state *st, u64 back, 
  * handshake is over. Under TLS 1.2 a server may answer a call by asking for another handshake: then its
  * answer comes behind that.
  */
-static __always_inline bool answers_handshake(struct socket_state *st)
+static __always_inline bool answers_handshake(struct socket_state *st, const struct tcp_sock *tp)
 {
 	u8 type;
 
@@ -88,7 +88,7 @@ static __always_inline bool answers_handshake(struct socket_state *st)
 	if (type == TLS_ALERT_RECORD)
 		st->tls = TLS_ALERT;
 	/* The handshake of a connection that is older than tacho was not seen. */
-	else if (st->tls == TLS_HELLO || type == TLS_APPLICATION_DATA)
+	else if (st->tls == TLS_HELLO || type == TLS_APPLICATION_DATA || has_kernel_tls(tp))
 		st->tls = TLS_CONNECTED;
 	return false;
 }
@@ -97,10 +97,13 @@ static __always_inline bool answers_handshake(struct socket_state *st)
  * What a client sends first on a connection that nothing is known of: enum tls_state. If it is all of a
  * record that is as long as a goodbye, the connection is older than tacho and speaks TLS.
  */
-static __always_inline u8 first_sent(u32 bytes)
+static __always_inline u8 first_sent(const struct tcp_sock *tp, u32 bytes)
 {
-	u32 record = record_header(0);
+	u32 record;
 
+	if (bytes == ALERT_BYTES)
+		return has_kernel_tls(tp) ? TLS_SHORT : TLS_NONE;
+	record = record_header(0);
 	if ((record >> 8) + TLS_RECORD_HEADER != bytes)
 		return TLS_NONE;
 	if ((u8)record == TLS_ALERT_RECORD)
@@ -123,7 +126,7 @@ static __always_inline bool proves_client(struct socket_state *st, u32 bytes)
  * Is what a client sends a goodbye? That shows in what is sent: what comes back may be more than the peer's
  * goodbye (session tickets that nobody has read, the rest of a reply).
  */
-static __always_inline void begin_goodbye(struct socket_state *st, u32 bytes)
+static __always_inline void begin_goodbye(struct socket_state *st, const struct tcp_sock *tp, u32 bytes)
 {
 	u32 kind;
 
@@ -131,7 +134,7 @@ static __always_inline void begin_goodbye(struct socket_state *st, u32 bytes)
 		st->tls = proves_client(st, bytes) ? TLS_FLIGHT : TLS_CONNECTED;
 	} else if (st->tls != TLS_HELLO) {
 		if (!st->turns && !st->call_open && bytes <= CLOSE_NOTIFY_BYTES)
-			st->tls = first_sent(bytes);
+			st->tls = first_sent(tp, bytes);
 		return;
 	} else if (is_last_flight(bytes)) {
 		st->tls = TLS_FLIGHT;
@@ -142,7 +145,7 @@ static __always_inline void begin_goodbye(struct socket_state *st, u32 bytes)
 	}
 	if (bytes > CLOSE_NOTIFY_BYTES)
 		return;
-	kind = short_turn();
+	kind = short_turn(bytes);
 	if (kind == TLS_ALERT)
 		st->tls = TLS_ALERT;
 	else if ((kind == TLS_SHORT || kind == TLS_NONE) && bytes <= CLOSE_NOTIFY_TLS13)
@@ -165,7 +168,7 @@ static __always_inline void client_sent(struct socket_state *st, struct sock *sk
 {
 	if (st->tls == TLS_HELD)
 		observe_call(st, st->first_reply, st->first_reply);
-	begin_goodbye(st, bytes);
+	begin_goodbye(st, tp, bytes);
 	st->last_send = now;
 	if (st->call_open) {
 		sample_open_call(st, now, bytes);
@@ -198,7 +201,7 @@ static __always_inline void client_received(struct socket_state *st, struct sock
 	st->call_open = false;
 	if (tp)
 		st->write_seq = FIELD(tp, write_seq);
-	if (st->role == TACHO_ROLE_CLIENT && answers_handshake(st)) {
+	if (st->role == TACHO_ROLE_CLIENT && answers_handshake(st, tp)) {
 		if (st->interrupted && has_data_behind_handshake(bytes))
 			end_interruption(st, back, now);
 		else

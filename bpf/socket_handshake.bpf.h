@@ -53,7 +53,8 @@ static __always_inline bool negotiates_again(struct socket_state *st)
 }
 
 /* A turn begins: does it look like one of a handshake, or like a goodbye? */
-static __always_inline void begin_handshake_turn(struct socket_state *st, u32 bytes)
+static __always_inline void begin_handshake_turn(struct socket_state *st, const struct tcp_sock *tp,
+						 u32 bytes)
 {
 	const union record_watch answered = {.all = st->records};
 	u8 before = st->tls;
@@ -97,7 +98,7 @@ static __always_inline void begin_handshake_turn(struct socket_state *st, u32 by
 	else if (type == TLS_CHANGE_CIPHER_SPEC || (before == TLS_HELLO && type == TLS_APPLICATION_DATA))
 		/* Without a hello it is the flight of a connection that is older than tacho. */
 		st->tls = TLS_FLIGHT;
-	else if (type == TLS_APPLICATION_DATA || type == TLS_ALERT_RECORD)
+	else if (type == TLS_APPLICATION_DATA || type == TLS_ALERT_RECORD || has_kernel_tls(tp))
 		/* A connection that is older than tacho. */
 		st->tls = connected_turn(bytes);
 	if (st->tls == TLS_FLIGHT)
@@ -123,6 +124,12 @@ static __always_inline void continue_handshake_turn(struct socket_state *st, u32
 		st->counted_late = true;
 		st->opens = 0;
 		st->records = 0;
+		return;
+	}
+	/* No goodbye: a library reads the header of a record in pieces. */
+	if (st->tls == TLS_SHORT && st->turn_bytes == ALERT_BYTES && bytes != ALERT_BYTES) {
+		st->tls = TLS_CONNECTED;
+		st->counted_late = true;
 		return;
 	}
 	if (st->tls == TLS_HELLO && st->turns == 1 && st->turn_bytes == TLS_RECORD_HEADER &&
@@ -278,6 +285,17 @@ static __always_inline bool answers_early_data(struct socket_state *st)
 	return true;
 }
 
+/*
+ * A goodbye is answered by one, which is as long, or of which kTLS shows less; a message as short may come
+ * before it.
+ */
+static __always_inline bool is_answered_alike(u32 turn, u32 bytes)
+{
+	if (bytes == ALERT_BYTES)
+		return turn <= 2 * CLOSE_NOTIFY_TLS13;
+	return (turn == bytes || turn == 2 * bytes) && bytes <= CLOSE_NOTIFY_BYTES;
+}
+
 /* The open turn is answered by a send of so many bytes: was it a request, after all? */
 static __always_inline bool end_special_turn(struct socket_state *st, u32 bytes)
 {
@@ -300,11 +318,7 @@ static __always_inline bool end_special_turn(struct socket_state *st, u32 bytes)
 		st->tls = TLS_CONNECTED;
 		return st->turn_bytes > CLOSE_NOTIFY_BYTES;
 	case TLS_SHORT:
-		/* A goodbye is answered by one, which is as long; a message as short may come before it. */
-		st->tls =
-		    (st->turn_bytes == bytes || st->turn_bytes == 2 * bytes) && bytes <= CLOSE_NOTIFY_BYTES
-			? TLS_HELD
-			: TLS_CONNECTED;
+		st->tls = is_answered_alike(st->turn_bytes, bytes) ? TLS_HELD : TLS_CONNECTED;
 		return st->tls != TLS_HELD;
 	case TLS_PROXIED:
 		st->tls = TLS_NONE;

@@ -13,14 +13,13 @@
  * Had the send begun before the open turn did? Its bytes are the last ones before the write position, unless
  * kernel TLS holds them back. Other sockets have told if something was sent in the open turn.
  */
-static __always_inline bool is_late_send(const struct socket_state *st, struct sock *sk,
-					 const struct tcp_sock *tp, u32 bytes)
+static __always_inline bool is_late_send(const struct socket_state *st, const struct tcp_sock *tp, u32 bytes)
 {
 	if (!tp)
 		return has_late_turn(st) && !st->first_out;
 	if ((s32)(FIELD(tp, write_seq) - bytes - st->write_seq) >= 0)
 		return false;
-	return !BPF_CORE_READ((struct inet_connection_sock *)sk, icsk_ulp_ops);
+	return !has_kernel_tls(tp);
 }
 
 /* The hook of the send that has answered an earlier turn has come at last, or was kept from us. */

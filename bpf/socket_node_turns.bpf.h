@@ -11,7 +11,7 @@ static __always_inline void node_request_read(struct socket_state *st, struct so
 	if (is_open(st)) {
 		continue_handshake_turn(st, bytes);
 	} else if (can_answer(sk)) {
-		begin_handshake_turn(st, bytes);
+		begin_handshake_turn(st, tcp_sock_of(sk), bytes);
 		st->turn_bytes = 0;
 		st->turn++;
 	}
@@ -40,7 +40,7 @@ static __always_inline void node_operation(struct socket_state *st, struct socke
 		st->call_open = true;
 	} else if (st->call_open) {
 		st->call_open = false;
-		if (!answers_handshake(st))
+		if (!answers_handshake(st, tcp_sock_of(sk)))
 			add(&shard->node_requests[1], 1);
 	}
 }

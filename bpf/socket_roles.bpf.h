@@ -218,7 +218,8 @@ static __always_inline bool has_taken_name(const struct unix_sock *self)
 /*
  * The accepted end of a unix connection has the listening socket's name, and shares it; the other end has
  * none, or one of its own. Once nobody listens any more, one that is left of two named ends counts as the
- * server's, where nothing else tells.
+ * server's, where nothing else tells. Of a pair (socketpair) neither end has a name, and nobody knows which
+ * one serves.
  */
 static __always_inline u8 unix_role(struct sock *sk, u32 direction, bool older)
 {
@@ -229,7 +230,8 @@ static __always_inline u8 unix_role(struct sock *sk, u32 direction, bool older)
 
 	if (is_datagram(sk)) {
 		if (direction == TACHO_SEND && !(older && named))
-			return TACHO_ROLE_DATAGRAM_CLIENT;
+			return other && !(named | other_named) ? TACHO_ROLE_OTHER
+							       : TACHO_ROLE_DATAGRAM_CLIENT;
 		if (older && is_connected_to(self, other))
 			return TACHO_ROLE_DATAGRAM_CLIENT;
 		if (!named)

@@ -212,6 +212,12 @@ static __always_inline bool is_mptcp(struct sock *sk)
 	return (family == AF_INET || family == AF_INET6) && FIELD(sk, sk_protocol) == IPPROTO_MPTCP;
 }
 
+/* Has a library in the kernel taken the stream over? That is TLS, where a program has asked for it. */
+static __always_inline bool has_kernel_tls(const struct tcp_sock *tp)
+{
+	return tp && BPF_CORE_READ((struct inet_connection_sock *)tp, icsk_ulp_ops);
+}
+
 /* UDP-Lite has the same sockets, and ports at the same place of its header. */
 static __always_inline bool is_udp(struct sock *sk)
 {

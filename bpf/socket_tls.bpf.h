@@ -3,7 +3,8 @@
  * The progress of a connection in TLS, the header of a record that the running call has read or sent, and
  * TLS' goodbye (close_notify, RFC 8446, 6.1), which is no request and no reply. TLS 1.2 shows its type. Under
  * TLS 1.3 it looks like data of two bytes: whether it was a goodbye is known when the connection goes on, or
- * ends.
+ * ends. Where the kernel has the keys (kTLS), a program sends and reads what is inside of records; a goodbye
+ * is two bytes then, too.
  */
 #pragma once
 
@@ -14,6 +15,8 @@
 /* close_notify: 24 bytes in TLS 1.3, 31 with AES-GCM in TLS 1.2, more with a MAC and padding. */
 #define CLOSE_NOTIFY_BYTES 96
 #define CLOSE_NOTIFY_TLS13 24
+/* Its level and its description, which is all that passes a socket with kTLS. */
+#define ALERT_BYTES 2
 /* Its record in TLS 1.3: two bytes, the type, and a tag of 16, or of 8 (AES-CCM-8). */
 #define SHORT_RECORD 19
 #define SHORT_RECORD_CCM_8 11
@@ -121,17 +124,23 @@ __noinline u32 sends_server_hello(void)
 }
 
 /*
- * What a turn is that begins with a read as short as a goodbye: enum tls_state, TLS_NONE if its bytes are not
- * found. A global function, too.
+ * What a turn is that begins with a read of so many bytes, as short as a goodbye: enum tls_state, TLS_NONE if
+ * its bytes are not found. A global function, too.
  */
-__noinline u32 short_turn(void)
+__noinline u32 short_turn(u32 bytes)
 {
-	const void *buffer = first_buffer(NULL);
+	const void *buffer;
 	u8 record[TLS_RECORD_HEADER] = {};
 	u32 length;
 
+	/* No record is as short. */
+	if (bytes == ALERT_BYTES)
+		return TLS_SHORT;
+	buffer = first_buffer(NULL);
 	if (!buffer || bpf_probe_read_user(record, sizeof(record), buffer))
 		return TLS_NONE;
+	if (record[1] != 3)
+		return TLS_CONNECTED;
 	if (record[0] == TLS_ALERT_RECORD)
 		return TLS_ALERT;
 	length = (u32)record[3] << 8 | record[4];
@@ -173,7 +182,7 @@ static __always_inline u8 connected_turn(u32 bytes)
 
 	if (bytes > CLOSE_NOTIFY_BYTES)
 		return TLS_CONNECTED;
-	kind = short_turn();
+	kind = short_turn(bytes);
 	/* Its length alone has to tell. */
 	return kind == TLS_NONE ? TLS_SHORT : kind;
 }
@@ -182,7 +191,7 @@ static __always_inline u8 connected_turn(u32 bytes)
 static __always_inline bool has_parted(const struct socket_state *st, const struct tcp_sock *tp)
 {
 	return (tp && FIELD(tp, rcv_nxt) != FIELD(tp, copied_seq)) || st->read_bytes == CLOSE_NOTIFY_TLS13 ||
-	       st->read_bytes == CLOSE_NOTIFY_TLS13 - TLS_RECORD_HEADER;
+	       st->read_bytes == CLOSE_NOTIFY_TLS13 - TLS_RECORD_HEADER || st->read_bytes == ALERT_BYTES;
 }
 
 /*
@@ -195,7 +204,7 @@ static __always_inline bool may_say_goodbye(struct socket_state *st, const struc
 
 	if (bytes > CLOSE_NOTIFY_BYTES)
 		return false;
-	kind = short_turn();
+	kind = short_turn(bytes);
 	st->parted = kind == TLS_ALERT || has_parted(st, tp);
 	return kind == TLS_ALERT || (bytes <= CLOSE_NOTIFY_TLS13 && (kind == TLS_SHORT || kind == TLS_NONE));
 }

@@ -54,7 +54,7 @@ static __always_inline void open_turn(struct socket_state *st, struct socket_sha
 	look_for_request(st);
 	st->counted_late = st->oneway_run >= ONE_WAY_RUN || is_streaming(st);
 	note_greeting(st, bytes);
-	begin_handshake_turn(st, bytes);
+	begin_handshake_turn(st, tp, bytes);
 	st->turn++;
 	sample_turn(st, shard, now, bytes);
 	if (!is_counted_late(st))
@@ -239,7 +239,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	}
 	if (!has_late_turn(st))
 		st->late_read = 0;
-	if (is_late_send(st, sk, tp, bytes)) {
+	if (is_late_send(st, tp, bytes)) {
 		observe_late_turn(st, shard, 0, now);
 		return;
 	}

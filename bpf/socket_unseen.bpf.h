@@ -23,7 +23,7 @@ static __always_inline u32 unseen_bytes(const struct socket_state *st, struct so
 	if (!beyond || (beyond == 1 && FIELD(sk, sk_shutdown) & RCV_SHUTDOWN))
 		return 0;
 	/* A library in the kernel (TLS) takes data out of the stream before it is read. */
-	return BPF_CORE_READ((struct inet_connection_sock *)sk, icsk_ulp_ops) ? 0 : beyond;
+	return has_kernel_tls(tp) ? 0 : beyond;
 }
 
 /*

@@ -1,5 +1,7 @@
 // Sockets that are older than tacho, and calls to dependencies.
 
+#include <sys/socket.h>
+
 #include <catch2/catch.hpp>
 #include <memory>
 #include <string>
@@ -87,6 +89,53 @@ TEST_CASE("connections that are older than tacho get their role, newer ones too"
              page.value("tacho_connections_active", {{"target", "t"}, {"role", "client"}}) == 0;
     }));
   }
+}
+
+TEST_CASE("a connection from a port that is listened on is a call, but served if it is older") {
+  const bool older = GENERATE(true, false);
+  CAPTURE(older);
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  const UniqueFd dependency = listen_tcp();
+  const auto to = loopback(port_of(dependency));
+  auto config = watching(cgroup.path());
+  config.probes.poll.enabled = false;
+  std::unique_ptr<Running> tacho;
+  if (!older) {
+    tacho = std::make_unique<Running>(config);
+  }
+  Child node(cgroup.directory(), [&to](Line& parent) {
+    const auto bound = [](std::uint16_t port) {
+      UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      const int on = 1;
+      must(::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) == 0, "SO_REUSEPORT");
+      const sockaddr_in address = loopback(port);
+      must(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0, "bind");
+      return socket;
+    };
+    const UniqueFd listener = bound(0);
+    must(::listen(listener.get(), 8) == 0, "listen");
+    const UniqueFd connection = bound(port_of(listener));
+    must(::connect(connection.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0, "connect");
+    parent.tell();
+    (void)parent.hear();
+    ask(connection, kRequests, 10, 20);
+    parent.tell();
+    (void)parent.hear();
+  });
+  (void)node.hear();
+  const UniqueFd called = accept_from(dependency);
+  if (older) {
+    tacho = std::make_unique<Running>(config);
+  }
+  node.tell();
+  serve(called, kRequests, 10, 20);
+  (void)node.hear();
+  const Page page = tacho->page();
+  // What is answered is read first: the last answer has none.
+  CHECK(page.value("tacho_requests_total") == (older ? kRequests - 1 : 0));
+  CHECK(page.sum("tacho_dependency_calls_total", {{"target", "t"}}) == (older ? 0 : kRequests));
+  node.tell();
+  node.finish();
 }
 
 TEST_CASE("a request that is open when tacho starts ends as a reply without a request, and the next one counts") {

@@ -67,9 +67,11 @@ double active(const Watched& where) {
 }
 
 /// @param read by the first process, of each connection's first request
-void hand_over(const Place& place, std::size_t read, const Watched& first, const Watched* second) {
-  Child reading = reader_at(place, first.directory(), read);
-  Child answering = answerer(reading, second == nullptr ? "" : second->directory(), kRequest - read);
+/// @param first where that process is, @param second where the other one is; nobody watches what is nowhere
+void hand_over(const Place& place, std::size_t read, const Watched* first, const Watched* second) {
+  const auto directory = [](const Watched* where) { return where == nullptr ? std::string() : where->directory(); };
+  Child reading = reader_at(place, directory(first), read);
+  Child answering = answerer(reading, directory(second), kRequest - read);
   (void)reading.hear();
   for (int i = 0; i < kConnections; ++i) {
     const UniqueFd client = place.connect();
@@ -82,7 +84,8 @@ void hand_over(const Place& place, std::size_t read, const Watched& first, const
     answering.tell();
   }
   (void)answering.hear();
-  CHECK(shared().wait_for([&] { return active(first) == 0 && (second == nullptr || active(*second) == 0); }));
+  CHECK(shared().wait_for(
+      [&] { return (first == nullptr || active(*first) == 0) && (second == nullptr || active(*second) == 0); }));
   for (Child* child : {&reading, &answering}) {
     child->tell();
     child->finish();
@@ -98,7 +101,7 @@ TEST_CASE("a request that one target has read and another one answers is the oth
       const Place place(kind);
       const Watched first;
       const Watched second;
-      hand_over(place, read, first, &second);
+      hand_over(place, read, &first, &second);
       check_counts(first, 0);
       check_counts(second, kConnections * (1 + kMore));
     }
@@ -110,9 +113,21 @@ TEST_CASE("a request that somebody answers who is not watched is in flight no mo
     CAPTURE(name_of(kind));
     const Place place(kind);
     const Watched first;
-    hand_over(place, kRequest, first, nullptr);
+    hand_over(place, kRequest, &first, nullptr);
     // The end of a unix connection is not seen.
     check_counts(first, 0, kind == Place::Kind::tcp ? kConnections : 0);
+  }
+}
+
+TEST_CASE("a request that somebody has read who is not watched is none, and one whose rest a target reads is its own") {
+  for (const Place::Kind kind : {Place::Kind::tcp, Place::Kind::unix_stream}) {
+    for (const std::size_t read : {kRequest, kRequest / 2}) {
+      CAPTURE(name_of(kind), read);
+      const Place place(kind);
+      const Watched second;
+      hand_over(place, read, nullptr, &second);
+      check_counts(second, kConnections * (kMore + (read < kRequest ? 1 : 0)));
+    }
   }
 }
 

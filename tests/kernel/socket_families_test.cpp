@@ -285,10 +285,12 @@ TEST_CASE("families that are not followed have no requests") {
 }
 
 TEST_CASE("the operations of a socket pair count, its turns do not") {
+  const int type = GENERATE(SOCK_STREAM, SOCK_SEQPACKET, SOCK_DGRAM);
+  CAPTURE(type);
   const Watched where;
-  Child pair(where.directory(), [](Line& parent) {
+  Child pair(where.directory(), [type](Line& parent) {
     std::array<int, 2> ends{};
-    must(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0, "socketpair");
+    must(::socketpair(AF_UNIX, type, 0, ends.data()) == 0, "socketpair");
     const UniqueFd left(ends[0]);
     const UniqueFd right(ends[1]);
     for (int i = 0; i < kRequests; ++i) {
@@ -304,6 +306,7 @@ TEST_CASE("the operations of a socket pair count, its turns do not") {
   CHECK(where.sends() == 2 * kRequests);
   CHECK(where.receives() == 2 * kRequests);
   CHECK(where.value("tacho_requests_total") == 0);
+  CHECK(shared().page().sum("tacho_dependency_calls_total", {{"cgroup", where.path()}}) == 0);
   pair.tell();
   pair.finish();
 }

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterable
 
 GUEST = pathlib.Path(__file__).resolve().parent / "guest"
 # Guests force the method of every probe.
@@ -55,11 +56,14 @@ def base_archive(busybox: pathlib.Path, programs: list[pathlib.Path], found=libr
         return cpio(tree)
 
 
-def job_archive(job: str) -> bytes:
-    """The commands of one boot; appended to the base."""
+def job_archive(job: str, modules: Iterable[pathlib.Path] = ()) -> bytes:
+    """The commands of one boot, and the kernel's modules that it loads; appended to the base."""
     with tempfile.TemporaryDirectory(prefix="tacho-matrix-") as directory:
         tree = pathlib.Path(directory)
         (tree / "job").write_text(job)
+        (tree / "modules").mkdir()
+        for number, module in enumerate(modules):
+            shutil.copy(module, tree / "modules" / f"{number}-{module.name}")
         return cpio(tree)
 
 

@@ -19,15 +19,19 @@ class Kernel:
     suite: str  # of Debian
     machine: str = "amd64"  # Debian's name of the architecture
     preemptible: bool = False  # within programs of tracepoints: Linux 7.0 and later
+    modules: tuple[str, ...] = ()  # that its guests load, in this order
 
     @property
     def directory(self) -> pathlib.Path:
         return CACHE / f"{self.machine}-{self.suite}"
 
 
+# TLS in the kernel, and the cipher that the tests use.
+KERNEL_TLS = ("gf128mul", "ghash-generic", "ctr", "gcm", "tls")
+
 KERNELS = [
     Kernel("5.10", "bullseye"),
-    Kernel("6.1", "bookworm"),
+    Kernel("6.1", "bookworm", modules=KERNEL_TLS),
     Kernel("6.12", "trixie"),
     Kernel("sid", "sid", preemptible=True),
     Kernel("6.1", "bookworm", "arm64"),
@@ -50,7 +54,11 @@ def image_packages(apt: PrivateApt, machine: str) -> list[str]:
 
 def unpacked_image(kernel: Kernel) -> pathlib.Path | None:
     images = sorted(kernel.directory.glob("vmlinuz-*"))
-    return images[-1] if images else None
+    return images[-1] if images and all(module.exists() for module in modules(kernel)) else None
+
+
+def modules(kernel: Kernel) -> list[pathlib.Path]:
+    return [kernel.directory / f"{name}.ko" for name in kernel.modules]
 
 
 def fetch(kernel: Kernel) -> pathlib.Path:
@@ -63,7 +71,7 @@ def fetch(kernel: Kernel) -> pathlib.Path:
     for package in image_packages(apt, kernel.machine):
         apt("apt-get", "download", package)
     for archive in (kernel.directory / "apt").glob("*.deb"):
-        unpack_image(archive, kernel.directory)
+        unpack_image(archive, kernel)
         archive.unlink()
     image = unpacked_image(kernel)
     if not image:
@@ -71,12 +79,15 @@ def fetch(kernel: Kernel) -> pathlib.Path:
     return image
 
 
-def unpack_image(archive: pathlib.Path, directory: pathlib.Path) -> None:
-    """Takes vmlinuz out of a package: /boot/vmlinuz-VERSION, or /usr/lib/modules/VERSION/vmlinuz in newer suites."""
+def unpack_image(archive: pathlib.Path, kernel: Kernel) -> None:
+    """Takes the modules out of a package, and vmlinuz: /boot/vmlinuz-VERSION, or /usr/lib/modules/VERSION/vmlinuz in newer suites."""
+    wanted = {module.name for module in modules(kernel)}
     with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", archive], stdout=subprocess.PIPE) as unpacker:
         with tarfile.open(fileobj=unpacker.stdout, mode="r|") as tar:
             for member in tar:
                 path = pathlib.PurePath(member.name)
                 if member.isfile() and path.name.startswith("vmlinuz"):
                     version = path.name.removeprefix("vmlinuz-") if "-" in path.name else path.parent.name
-                    (directory / f"vmlinuz-{version}").write_bytes(tar.extractfile(member).read())
+                    (kernel.directory / f"vmlinuz-{version}").write_bytes(tar.extractfile(member).read())
+                elif member.isfile() and path.name in wanted:
+                    (kernel.directory / path.name).write_bytes(tar.extractfile(member).read())
