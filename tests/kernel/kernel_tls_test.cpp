@@ -135,7 +135,7 @@ const std::vector<Life>& lives() {
   return all;
 }
 
-void serve(const UniqueFd& connection, const Life& life, Line& parent) {
+void live(const UniqueFd& connection, const Life& life, Line& parent) {
   receive_once(connection, kHello.size());
   send_once(connection, kAnswer);
   receive_once(connection, kFlight.size());
@@ -169,7 +169,7 @@ TEST_CASE("requests over TLS in the kernel are counted, and goodbyes are not") {
       const UniqueFd listener = listen_tcp();
       parent.tell(port_of(listener));
       for (int i = 0; i < kConnections; ++i) {
-        serve(accept_from(listener), life, parent);
+        live(accept_from(listener), life, parent);
       }
     });
     const auto port = static_cast<std::uint16_t>(server.hear());
