@@ -73,7 +73,10 @@ static __always_inline void take_turn_along(struct socket_state *st)
 	st->reader = 0;
 }
 
-/* It goes to another target, or begins anew with the same one: what was open may have ended unseen. */
+/*
+ * It goes to another target, or begins anew with the same one, or after nobody was watched: what was open may
+ * have ended unseen then, and what had come may have been read.
+ */
 static __always_inline void change_target(struct socket_state *st, struct sock *sk, bool same)
 {
 	struct tcp_sock *tp = tcp_sock_of(sk);
@@ -82,13 +85,14 @@ static __always_inline void change_target(struct socket_state *st, struct sock *
 		take_turn_along(st);
 	if (tp)
 		st->read_seq = FIELD(tp, copied_seq);
-	if (same) {
+	if (same)
 		st->call_open = false;
+	else if (st->handovers < MAX_HANDOVERS && !is_stale(&st->target))
+		st->handovers++;
+	if (same || is_out_of_date(st)) {
 		st->left = false;
 		if (!knows_arrival(st, tp))
 			begin_arrivals(st, tp);
-	} else if (st->handovers < MAX_HANDOVERS && !is_stale(&st->target)) {
-		st->handovers++;
 	}
 }
 
