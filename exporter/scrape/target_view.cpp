@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace tacho::scrape {
 std::string targets_json(std::span<const TargetSummary> targets, std::span<const std::string> absent,
@@ -34,7 +35,8 @@ std::string targets_json(std::span<const TargetSummary> targets, std::span<const
     }
     list.push_back(std::move(entry));
   }
-  json document{{"targets", list}, {"absent", absent}};
+  json document{{"absent", absent}};
+  document["targets"] = std::move(list);
   for (const process::Rights& rights : processes) {
     document["processes"].push_back({{"process", rights.process},
                                      {"pid", rights.pid},
