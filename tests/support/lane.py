@@ -4,6 +4,7 @@
     lane.py test NAME SECONDS COMMAND…          such a test: ends COMMAND after SECONDS
     lane.py after SECONDS COMMAND…              a test of what the lane builds, that waits for answers within a time
     lane.py quiet COMMAND…                      a test that compares times: the lane stands still meanwhile
+    lane.py end FOLDER                          ends the lane, also where it stands still
 
 tests/run has a lane, whose FOLDER is TACHO_LANE. There a test waits until the lane has ended, and says what the lane has found.
 Elsewhere, as when ctest is called by hand, all of them just run their COMMAND.
@@ -72,6 +73,13 @@ def quiet(folder: pathlib.Path, command: list[str]) -> int:
         tell(folder, signal.SIGCONT)
 
 
+def end(folder: pathlib.Path) -> int:
+    """Each of its processes is told, whatever group it is in (ninja's have their own); who stands still hears nothing before it goes on."""
+    tell(folder, signal.SIGTERM)
+    tell(folder, signal.SIGCONT)
+    return 0
+
+
 def run(folder: pathlib.Path, build: str, labels: str, scripts: list[str]) -> int:
     yield_to_all_else()
     os.environ.pop("TACHO_LANE", None)
@@ -120,6 +128,8 @@ def main(arguments: list[str]) -> int:
             if folder:
                 wait_for_lane(folder)
             return within(float(seconds), command)
+        case ["end", its_folder]:
+            return end(pathlib.Path(its_folder))
         case ["quiet", *command] if command:
             return quiet(folder, command) if folder else subprocess.run(command).returncode
     print(__doc__, file=sys.stderr)

@@ -3,6 +3,8 @@
 import fcntl
 import os
 import pathlib
+import select
+import signal
 import subprocess
 import sys
 
@@ -72,6 +74,20 @@ def test_the_lane_stands_still_beside_a_quiet_test_and_goes_on(tmp_path, gate):
     finally:
         gate.write_text("")
     assert lane.process.wait(60) == 0
+
+
+def test_a_lane_that_stands_still_is_ended(tmp_path, gate):
+    lane = Lane(tmp_path, f"echo $$ >{tmp_path}/script; cat {gate}")
+    while not (tmp_path / "script").exists() or not (tmp_path / "script").read_text():
+        assert lane.process.poll() is None
+    script = int((tmp_path / "script").read_text())
+    ended = os.pidfd_open(script)
+    os.kill(script, signal.SIGSTOP)
+    os.kill(lane.process.pid, signal.SIGSTOP)
+    assert lane.call("end", str(tmp_path)).returncode == 0
+    assert lane.process.wait(60) == -signal.SIGTERM
+    assert select.select([ended], [], [], 60)[0], "its script goes on"
+    os.close(ended)
 
 
 def test_a_lane_that_died_fails_its_tests_and_says_why(tmp_path):
