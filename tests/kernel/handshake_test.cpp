@@ -11,6 +11,7 @@
 #include "kernel/support/child.h"
 #include "kernel/support/records.h"
 #include "kernel/support/running.h"
+#include "kernel/support/served_in_turn.h"
 #include "kernel/support/wire.h"
 
 using tacho::UniqueFd;
@@ -130,13 +131,8 @@ void live(const UniqueFd& connection, const Life& life, Line& parent) {
 }
 
 void play(const Life& life, const Watched& where) {
-  Child server(where.directory(), [&life](Line& parent) {
-    const UniqueFd listener = listen_tcp();
-    parent.tell(port_of(listener));
-    for (int i = 0; i < kConnections; ++i) {
-      live(accept_from(listener), life, parent);
-    }
-  });
+  Child server = served_in_turn(where.directory(), kConnections,
+                                [&](const UniqueFd& connection, Line& parent) { live(connection, life, parent); });
   const auto port = static_cast<std::uint16_t>(server.hear());
   for (int i = 0; i < kConnections; ++i) {
     UniqueFd client = connect_tcp(port);

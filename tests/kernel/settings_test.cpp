@@ -12,6 +12,7 @@
 #include "kernel/support/child.h"
 #include "kernel/support/records.h"
 #include "kernel/support/running.h"
+#include "kernel/support/served_in_turn.h"
 #include "kernel/support/server.h"
 #include "kernel/support/wire.h"
 
@@ -118,13 +119,8 @@ TEST_CASE("settings of HTTP/2 under TLS are no request") {
   for (const Life& life : lives()) {
     CAPTURE(life.name);
     const Watched where;
-    Child server(where.directory(), [&life](Line& parent) {
-      const UniqueFd listener = listen_tcp();
-      parent.tell(port_of(listener));
-      for (int i = 0; i < kConnections; ++i) {
-        live(accept_from(listener), life, parent);
-      }
-    });
+    Child server = served_in_turn(where.directory(), kConnections,
+                                  [&](const UniqueFd& connection, Line& parent) { live(connection, life, parent); });
     const auto port = static_cast<std::uint16_t>(server.hear());
     for (int i = 0; i < kConnections; ++i) {
       const UniqueFd client = connect_tcp(port);
