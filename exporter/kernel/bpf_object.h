@@ -2,6 +2,7 @@
 
 #include <bpf/libbpf.h>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -10,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -37,7 +39,14 @@ struct LoadOptions {
 /// A loaded BPF object with its attached programs. Destruction detaches and frees everything.
 class BpfObject {
  public:
-  using Setup = std::function<void(ObjectSetup&)>;
+  /// What makes the settings of an object. It returns nothing: an error that it returned would be lost (ObjectSetup has
+  /// it), and std::function would let it.
+  class Setup : public std::function<void(ObjectSetup&)> {
+   public:
+    template <std::invocable<ObjectSetup&> Maker>
+      requires std::is_void_v<std::invoke_result_t<Maker&, ObjectSetup&>>
+    Setup(Maker maker) : std::function<void(ObjectSetup&)>(std::move(maker)) {}
+  };
 
   /// Loads the object and attaches its hooks, each by the first alternative that works; iterators are loaded only. A
   /// hook without a working alternative is left out and reported by hooks(). An error is returned only if the object as

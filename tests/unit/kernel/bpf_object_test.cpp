@@ -7,10 +7,14 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <string_view>
+#include <type_traits>
 
 #include "kernel/variants.h"
 
 using namespace tacho;
+
+using Lost = decltype([](kernel::ObjectSetup&) { return Result<void>{}; });
+static_assert(!std::is_constructible_v<kernel::BpfObject::Setup, Lost>, "an error that a setup returns would be lost");
 
 TEST_CASE("a program that an object does not have is an error that names it, also where it may be left out") {
   static constexpr std::array<std::string_view, 1> kThere{"poll_thread_exit"};
