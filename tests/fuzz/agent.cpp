@@ -123,12 +123,13 @@ class Hands {
       case Task::send:
         return send(order);
       case Task::receive:
-        return receive(order);
+        return receive(fd(order), order);
       case Task::begin_read:
-        readers_[order.slot] = std::async(std::launch::async, [this, order] {
+        // The slots are this thread's: the next order may change them before the other has begun.
+        readers_[order.slot] = std::async(std::launch::async, [socket = fd(order), order] {
           Done done;
           done.when.earliest = now_ns();
-          done.result = receive(order);
+          done.result = receive(socket, order);
           if (done.result < 0) {
             done.result = -errno;
           }
@@ -281,7 +282,7 @@ class Hands {
     }
   }
 
-  std::int64_t receive(const Order& order) {
+  static std::int64_t receive(int socket, const Order& order) {
     std::vector<char> bytes(static_cast<std::size_t>(order.bytes));
     const std::size_t half = bytes.size() / 2;
     std::array<iovec, 2> parts{iovec{bytes.data(), half}, iovec{bytes.data() + half, bytes.size() - half}};
@@ -290,15 +291,15 @@ class Hands {
     message.msg_iovlen = parts.size();
     switch (order.how) {
       case How::read:
-        return ::read(fd(order), bytes.data(), bytes.size());
+        return ::read(socket, bytes.data(), bytes.size());
       case How::readv:
-        return ::readv(fd(order), parts.data(), 2);
+        return ::readv(socket, parts.data(), 2);
       case How::recvmsg:
-        return ::recvmsg(fd(order), &message, 0);
+        return ::recvmsg(socket, &message, 0);
       case How::peek:
-        return ::recv(fd(order), bytes.data(), bytes.size(), MSG_PEEK);
+        return ::recv(socket, bytes.data(), bytes.size(), MSG_PEEK);
       default:
-        return ::recv(fd(order), bytes.data(), bytes.size(), 0);
+        return ::recv(socket, bytes.data(), bytes.size(), 0);
     }
   }
 
