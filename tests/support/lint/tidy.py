@@ -15,7 +15,6 @@ goes into what a source includes: 58 sources of kernel tests take 20 seconds of 
 import argparse
 import concurrent.futures
 import hashlib
-import itertools
 import json
 import os
 import pathlib
@@ -26,21 +25,24 @@ import sys
 
 import yaml
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+
+from support.as_one import FOLDERS, as_one  # noqa: E402
+
 REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
 TIDY = "clang-tidy-19"
 CONFIGURATION = REPOSITORY / ".clang-tidy"
-FOLDERS = ("exporter", "tests")
 # They cannot be part of another source: what it defines before it includes Catch decides what that is; the test defines
 # what a header declares.
 ALONE = {"tests/support/run_tests.cpp", "tests/unit/web/auth_test.cpp"}
-NAMESPACE = re.compile(r"^namespace ([\w:]+) \{", re.MULTILINE)
 
 
 def compiled(build: pathlib.Path):
     """(file, the sources that it consists of, compile command, directory) of everything in C++."""
     for entry in json.loads((build / "compile_commands.json").read_text()):
         file = pathlib.Path(entry["directory"], entry["file"]).resolve()
-        members = re.findall(r'#include "(.*)"', file.read_text()) if file.parent.name == "Unity" else [str(file)]
+        included = re.findall(r'#include "(.*\.cpp)"', file.read_text()) if file.is_relative_to(build) else []
+        members = [str(REPOSITORY / "tests" / name) for name in included] or [str(file)]
         if file.suffix != ".c":
             yield file, members, shlex.split(entry["command"]), entry["directory"]
 
@@ -50,7 +52,7 @@ def sources(build: pathlib.Path, parts: list[str]):
     elsewhere. What takes longest comes first."""
     found = []
     for file, members, command, directory in compiled(build):
-        root = build if file.parent.name == "Unity" else REPOSITORY
+        root = build if file.is_relative_to(build) else REPOSITORY
         folder = next((folder for folder in FOLDERS if file.is_relative_to(root / folder)), None)
         wanted = not parts or any(part in name for part in parts for name in members)
         if folder and wanted:
@@ -67,31 +69,6 @@ def options(command: list[str]) -> list[str]:
         elif re.match("-I|-D|-std=|-W[a-z]", word):
             kept.append(word)
     return kept
-
-
-def as_one(files: list[pathlib.Path]) -> str:
-    """The text of a source that has these in it. All that they include comes first; what one of them includes again is left
-    out then, by its guard. A test or a program gets a namespace of its own, in which the project's namespaces are what they
-    are without it; what others declare in headers is defined where it was declared."""
-    headers = [path for folder in FOLDERS for path in (REPOSITORY / folder).rglob("*.h")]
-    known = {name for path in headers for name in NAMESPACE.findall(path.read_text())}
-    included: dict[str, None] = {}
-    lines = []
-    for number, file in enumerate(files):
-        text = file.read_text()
-        for line, name in re.findall(r'^(#include "?([^"\n]*)"?.*)$', text, re.MULTILINE):
-            beside = file.parent / name
-            included[f'#include "{beside}"' if beside.exists() else line] = None
-        if file.stem.endswith("_test") or re.search(r"^int main\(", text, re.MULTILINE):
-            opened = set(NAMESPACE.findall(text))
-            within = {name for name in known if any(name.startswith(f"{outer}::") for outer in opened)}
-            around = {outer for name in opened for outer in itertools.accumulate(name.split("::"), "{}::{}".format)}
-            lines.append(f"namespace source_{number} {{")
-            lines += [f"namespace {name} {{ using namespace ::{name}; }}" for name in sorted(within | around)]
-            lines += [f'#include "{file}"', "}"]
-        else:
-            lines.append(f'#include "{file}"')
-    return "\n".join([*included, *(f"namespace {name} {{}}" for name in sorted(known)), *lines]) + "\n"
 
 
 def together(build: pathlib.Path, cache: pathlib.Path, folders: list[str]):
@@ -113,7 +90,7 @@ def together(build: pathlib.Path, cache: pathlib.Path, folders: list[str]):
             text = f'#include "{files.pop()}"\n' if name in ALONE else as_one(sorted(files))
             if not file.exists() or file.read_text() != text:
                 file.write_text(text)
-            yield folder.split("/", maxsplit=1)[0], file, [*compiler, *kept, str(file)], place
+            yield folder.split("/", maxsplit=1)[0], file, [*compiler, f"-I{REPOSITORY}/tests", *kept, str(file)], place
 
 
 def checks(folder: str) -> str:
