@@ -6,6 +6,7 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <string>
+#include <vector>
 
 #include "kernel/support/child.h"
 #include "kernel/support/datagrams.h"
@@ -136,6 +137,74 @@ TEST_CASE("on a port that its program chose a socket is asked by whoever was not
   live_with_answers_from_elsewhere(where, 20301, called);
   CHECK(where.value("tacho_requests_total") == kRequests);
   CHECK(calls_to(where, called) == 0);
+}
+
+namespace {
+
+/// Switched on before it is bound: who hears what goes to everybody shares the port with who answers.
+UniqueFd socket_at(in_addr_t address, std::uint16_t port) {
+  constexpr int kOn = 1;
+  UniqueFd socket = datagram_socket();
+  must(::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &kOn, sizeof(kOn)) == 0, "SO_REUSEADDR");
+  sockaddr_in own = loopback(port);
+  own.sin_addr.s_addr = htonl(address);
+  must(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&own), sizeof(own)) == 0, "bind");
+  return socket;
+}
+
+/// Calls everybody of the loopback network.
+void call_all(const UniqueFd& socket, std::uint16_t port) {
+  constexpr int kOn = 1;
+  must(::setsockopt(socket.get(), SOL_SOCKET, SO_BROADCAST, &kOn, sizeof(kOn)) == 0, "SO_BROADCAST");
+  sockaddr_in all = loopback(port);
+  all.sin_addr.s_addr = htonl(INADDR_LOOPBACK | IN_CLASSA_HOST);
+  must(::sendto(socket.get(), "all", 3, 0, reinterpret_cast<const sockaddr*>(&all), sizeof(all)) == 3, "sendto");
+}
+
+}  // namespace
+
+TEST_CASE("what comes from other hosts by the port that was called are answers, if the one called gives none") {
+  const auto own = static_cast<std::uint16_t>(GENERATE(0, 20301));
+  const int answers = GENERATE(1, 3);
+  CAPTURE(own, answers);
+  const Watched where;
+  const UniqueFd called = socket_at(INADDR_ANY, 0);
+  const std::uint16_t port = port_of(called);
+  std::vector<UniqueFd> hosts;
+  for (int i = 0; i < answers; ++i) {
+    hosts.push_back(socket_at(INADDR_LOOPBACK + 1 + static_cast<in_addr_t>(i), port));
+  }
+  Child client(where.directory(), [&](Line& parent) {
+    const UniqueFd socket = bound_socket(own);
+    for (int i = 0; i < kRequests; ++i) {
+      call_all(socket, port);
+      for (int answer = 0; answer < answers; ++answer) {
+        (void)wait_for_one(socket);
+      }
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  for (int i = 0; i < kRequests; ++i) {
+    const sockaddr_in from = wait_for_one(called);
+    for (const UniqueFd& host : hosts) {
+      send_to(host, ntohs(from.sin_port));
+    }
+  }
+  (void)client.hear();
+  const std::string all = "127.255.255.255:" + std::to_string(port);
+  const double calls = where.value("tacho_dependency_calls_total", {{"peer", all}});
+  if (own) {
+    // Some may be read before the hook of their arrival tells from whom they are.
+    CHECK(calls < kRequests / 2);
+    CHECK(where.value("tacho_requests_in_flight") + calls == kRequests * answers);
+  } else {
+    CHECK(calls == kRequests);
+    CHECK(where.value("tacho_requests_in_flight") == 0);
+  }
+  CHECK(where.value("tacho_requests_total") == 0);
+  client.tell();
+  client.finish();
 }
 
 TEST_CASE("TFTP: each block is acknowledged where it came from, and the next one is the answer") {
