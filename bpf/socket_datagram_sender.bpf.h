@@ -72,6 +72,12 @@ static __always_inline struct datagram_peer *called_with_all(struct socket_state
 	return all && all->role == PEER_CALLED && now - all->seen < DATAGRAM_PATIENCE_NS ? all : NULL;
 }
 
+/* Does a server's new client ask, rather than somebody answer what the server has told everybody? */
+static __always_inline bool asks_by_ports(struct sock *sk, const struct socket_state *st, u64 source)
+{
+	return st->has_served && chose_port(sk) && port_of_address(source) >= FIRST_EPHEMERAL_PORT;
+}
+
 /* The peer that was called before the last one, and has not answered; NULL: none. */
 static __always_inline struct datagram_peer *called_earlier(const struct socket_state *st)
 {
@@ -166,7 +172,8 @@ static __noinline struct datagram_peer *sender(struct sock *sk, struct socket_st
 			note_turn(id, st->slips, now);
 		return peer;
 	}
-	peer = st->role == TACHO_ROLE_DATAGRAM ? called_with_all(st, now) : NULL;
+	peer = st->role == TACHO_ROLE_DATAGRAM && !asks_by_ports(sk, st, source) ? called_with_all(st, now)
+										 : NULL;
 	if (peer)
 		return peer;
 	if (is_known_to_called_only(sk, st)) {

@@ -277,3 +277,33 @@ TEST_CASE("who asks a socket that waits for an upstream's answer is no such answ
   server.tell();
   server.finish();
 }
+
+TEST_CASE("who asks a server that has called everybody is no answer") {
+  const Watched where;
+  Child server(where.directory(), [](Line& parent) {
+    const UniqueFd socket = bound_socket(20301);
+    const in_addr local{htonl(INADDR_LOOPBACK)};
+    must(::setsockopt(socket.get(), IPPROTO_IP, IP_MULTICAST_IF, &local, sizeof(local)) == 0, "IP_MULTICAST_IF");
+    sockaddr_in all = loopback(20302);
+    all.sin_addr.s_addr = htonl(0xef010203U);
+    parent.tell(port_of(socket));
+    for (int i = 0; i < kRequests; ++i) {
+      answer_one(socket);
+      must(::sendto(socket.get(), "news", 4, 0, reinterpret_cast<const sockaddr*>(&all), sizeof(all)) == 4, "sendto");
+      parent.tell();
+    }
+    (void)parent.hear();
+  });
+  const auto port = static_cast<std::uint16_t>(server.hear());
+  for (int i = 0; i < kRequests; ++i) {
+    const UniqueFd client = bound_socket(0);
+    send_to(client, port);
+    (void)wait_for_one(client);
+    (void)server.hear();
+  }
+  CHECK(where.value("tacho_requests_total") == kRequests);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  CHECK(shared().page().sum("tacho_dependency_calls_total", {{"cgroup", where.path()}}) == 0);
+  server.tell();
+  server.finish();
+}
