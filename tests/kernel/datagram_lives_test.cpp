@@ -207,6 +207,34 @@ TEST_CASE("what comes from other hosts by the port that was called are answers, 
   client.finish();
 }
 
+TEST_CASE("a reply that goes to another address than its request came from answers nothing") {
+  const Watched where;
+  const UniqueFd asking = bound_socket(0);
+  const UniqueFd hearing = bound_socket(0);
+  const std::uint16_t elsewhere = port_of(hearing);
+  Child server(where.directory(), [&](Line& parent) {
+    const UniqueFd socket = bound_socket(20301);
+    parent.tell(port_of(socket));
+    for (int i = 0; i < kRequests; ++i) {
+      (void)wait_for_one(socket);
+      send_to(socket, elsewhere);
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const auto port = static_cast<std::uint16_t>(server.hear());
+  for (int i = 0; i < kRequests; ++i) {
+    send_to(asking, port);
+    (void)wait_for_one(hearing);
+  }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == 0);
+  CHECK(where.value("tacho_requests_in_flight") == kRequests);
+  CHECK(calls_to(where, hearing) == 0);
+  server.tell();
+  server.finish();
+}
+
 TEST_CASE("TFTP: each block is acknowledged where it came from, and the next one is the answer") {
   constexpr int kBlocks = 8;
   const Watched where;
