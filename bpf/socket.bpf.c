@@ -254,6 +254,17 @@ static __always_inline void follow_client(struct sock *sk, int old_state, int ne
 		follow_node_client(as_number(sk), new_state);
 }
 
+/*
+ * Is it a connection from a checkpoint (CRIU)? Whichever end that was, it is made like a client's. Its role
+ * is found with its first operation, as that of older ones: by then its listening socket is there again, too.
+ */
+static __always_inline bool is_restored(struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sock_of(sk);
+
+	return tp && BITFIELD(tp, repair);
+}
+
 /* A second run for the same event changes nothing more. */
 static __always_inline void on_state_change(struct sock *sk, int old_state, int new_state)
 {
@@ -282,7 +293,8 @@ static __always_inline void on_state_change(struct sock *sk, int old_state, int 
 		return;
 	follow_client(sk, old_state, new_state);
 	if (new_state == TCP_SYN_SENT) {
-		bind_anew(sk, TACHO_ROLE_CLIENT);
+		if (!is_restored(sk))
+			bind_anew(sk, TACHO_ROLE_CLIENT);
 		return;
 	}
 	st = state_of(sk);

@@ -27,6 +27,7 @@ struct datagram_peer {
 	u8 slips;	     /* the socket's, when that was seen last */
 	__s8 balance;	     /* what went there, less what came, since all was answered */
 	u8 has_answered : 1; /* called: something has come from there for sure */
+	u8 by_others : 1;    /* called: what answers for it has other addresses */
 	u8 asks_and_serves : 1;
 	u8 is_lost : 1; /* what `balance` says is out of step */
 	u16 spoke;	/* when anything went there, or came from there, last */
@@ -130,7 +131,7 @@ static __always_inline struct datagram_peer *add_datagram_peer(u64 id, u8 role, 
 	peer->first = 0;
 	peer->run = 0;
 	peer->role = role;
-	peer->has_answered = peer->asks_and_serves = peer->is_lost = 0;
+	peer->has_answered = peer->by_others = peer->asks_and_serves = peer->is_lost = 0;
 	peer->balance = role == PEER_CALLED ? 1 : -1;
 	peer->slips = slips;
 	peer->spoke = now >> SPOKE_SHIFT;

@@ -72,6 +72,12 @@ static __always_inline struct datagram_peer *called_with_all(struct socket_state
 	return all && all->role == PEER_CALLED && now - all->seen < DATAGRAM_PATIENCE_NS ? all : NULL;
 }
 
+/* Does a server's new client ask, rather than somebody answer what the server has told everybody? */
+static __always_inline bool asks_by_ports(struct sock *sk, const struct socket_state *st, u64 source)
+{
+	return st->has_served && chose_port(sk) && port_of_address(source) >= FIRST_EPHEMERAL_PORT;
+}
+
 /* The peer that was called before the last one, and has not answered; NULL: none. */
 static __always_inline struct datagram_peer *called_earlier(const struct socket_state *st)
 {
@@ -108,15 +114,38 @@ __noinline u32 is_called_elsewhere(u64 called, u64 id, u64 now)
 	return true;
 }
 
-/*
- * Does a socket only call, on a port that the kernel gave it? Then nobody knows of it but whom it has called,
- * and their hosts.
+/* Does a socket only call, on a port that the kernel gave it? Then nobody knows of it but whom it has called.
  */
-static __always_inline bool is_known_to_called_only(struct sock *sk, const struct socket_state *st,
-						    u64 source)
+static __always_inline bool is_known_to_called_only(struct sock *sk, const struct socket_state *st)
 {
-	return st->role == TACHO_ROLE_DATAGRAM && st->has_called && !st->has_served &&
-	       is_of_same_host(source, st->called) && !chose_port(sk);
+	return st->role == TACHO_ROLE_DATAGRAM && st->has_called && !st->has_served && !chose_port(sk);
+}
+
+/*
+ * The peer that was called last, if it has never sent anything: what comes from other hosts, by the port that
+ * was called, answers for it. It is a network's broadcast, or an address that stands for others and is
+ * replaced when something is sent there (BPF programs of a cgroup). Of several answers the first one counts.
+ */
+static __always_inline struct datagram_peer *called_by_others(const struct socket_state *st, u64 source,
+							      u64 now)
+{
+	struct datagram_peer *peer = port_of_address(source) == port_of_address(st->called)
+					 ? find_datagram_peer(peer_id(st, st->called))
+					 : NULL;
+
+	if (!peer || peer->role != PEER_CALLED || now - peer->seen > DATAGRAM_PATIENCE_NS ||
+	    (peer->has_answered && !peer->by_others))
+		return NULL;
+	peer->by_others = 1;
+	return peer;
+}
+
+/* May answers come from there to calls that are answered? */
+static __always_inline bool has_many_answers(struct sock *sk, const struct socket_state *st,
+					     const struct datagram_peer *peer)
+{
+	return (peer->by_others || FIELD(sk, __sk_common.skc_flags) & (1UL << SOCK_BROADCAST)) &&
+	       is_known_to_called_only(sk, st);
 }
 
 /* The sender of what was just received; NULL: unknown. */
@@ -131,7 +160,9 @@ static __noinline struct datagram_peer *sender(struct sock *sk, struct socket_st
 			return peer;
 		/* It was read before the hook of its arrival ran: an answer, where one is awaited. */
 		peer = find_datagram_peer(peer_id(st, st->called));
-		return peer && peer->role == PEER_CALLED && peer->open ? peer : called_earlier(st);
+		return peer && peer->role == PEER_CALLED && (peer->open || has_many_answers(sk, st, peer))
+			   ? peer
+			   : called_earlier(st);
 	}
 	prove_role(sk, st, source);
 	id = peer_id(st, source);
@@ -141,11 +172,19 @@ static __noinline struct datagram_peer *sender(struct sock *sk, struct socket_st
 			note_turn(id, st->slips, now);
 		return peer;
 	}
-	peer = st->role == TACHO_ROLE_DATAGRAM ? called_with_all(st, now) : NULL;
+	peer = st->role == TACHO_ROLE_DATAGRAM && !asks_by_ports(sk, st, source) ? called_with_all(st, now)
+										 : NULL;
 	if (peer)
 		return peer;
-	if (is_known_to_called_only(sk, st, source) && is_called_elsewhere(peer_id(st, st->called), id, now))
-		return find_datagram_peer(id);
+	if (is_known_to_called_only(sk, st)) {
+		if (!is_of_same_host(source, st->called)) {
+			peer = called_by_others(st, source, now);
+			if (peer)
+				return peer;
+		} else if (is_called_elsewhere(peer_id(st, st->called), id, now)) {
+			return find_datagram_peer(id);
+		}
+	}
 	return add_datagram_peer(id, has_called_before(sk, st, source) ? PEER_CALLED : PEER_SERVED, st->slips,
 				 now);
 }

@@ -41,6 +41,7 @@ struct sock_common {
 	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
+	unsigned long skc_flags; /* bits of enum sock_flags */
 };
 
 struct socket;
@@ -103,6 +104,7 @@ struct tcp_sock {
 	u32 chrono_stat[3];
 	u8 chrono_type : 2;
 	u8 syn_data : 1;
+	u8 repair : 1;
 	bool is_mptcp; /* only with CONFIG_MPTCP */
 };
 
@@ -199,4 +201,5 @@ enum {
 	RCV_SHUTDOWN = 1,
 	SEND_SHUTDOWN = 2,
 	SOCK_BINDPORT_LOCK = 8,
+	SOCK_BROADCAST = 6, /* of skc_flags */
 };

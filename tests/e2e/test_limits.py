@@ -106,6 +106,31 @@ def test_a_handshake_of_dtls_counts(cgroups):
     assert change.requests == 2 + 3
 
 
+def test_a_goodbye_of_dtls_that_is_answered_counts(cgroups):
+    """OpenSSL answers it, GnuTLS does not. What is said either way is typed."""
+    group = cgroups("dtls")
+    with tempfile.TemporaryDirectory() as directory:
+        port = free_port()
+        certificate, key = self_signed(pathlib.Path(directory))
+        server_words = ["openssl", "s_server", "-dtls1_2", "-accept", f"127.0.0.1:{port}", "-cert", certificate, "-key", key]
+        with (
+            Process(server_words, prefix=group.prefix, stdin=subprocess.PIPE) as server,
+            Tacho({"targets": [target("dtls", group.path)]}) as tacho,
+        ):
+            wait_until(lambda: port in udp_ports(), 10, "s_server has its port")
+            with tacho.watch("dtls") as change:
+                words = ["openssl", "s_client", "-dtls1_2", "-connect", f"127.0.0.1:{port}", "-no_ign_eof"]
+                with Process(words, stdin=subprocess.PIPE) as client:
+                    server.wait_for_line("Secure Renegotiation")
+                    client.tell("one")
+                    server.wait_for_line("^one$")
+                    server.tell("two")
+                    client.wait_for_line("^two$")
+                    client.tell("Q")
+                    client.wait()
+    assert change.requests == 1 + 3 + 1
+
+
 def test_processes_of_a_target_that_serve_each_other_count(cgroups, agree):
     """A proxy and what it asks, in one cgroup: each request is two."""
     group = cgroups("both")

@@ -1,8 +1,12 @@
 // Sockets that are older than tacho, and calls to dependencies.
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -185,4 +189,100 @@ TEST_CASE("a datagram server that is older than tacho serves clients with ports 
   CHECK(tacho.page().value("tacho_requests_in_flight") == 0);
   server.tell();
   server.finish();
+}
+
+namespace {
+
+/// What a checkpoint keeps of a connection (CRIU): both ends' addresses, positions and window.
+struct Checkpoint {
+  sockaddr_in own{};
+  sockaddr_in peer{};
+  std::array<std::uint32_t, 2> positions{};  // of what is received, of what is sent
+  tcp_repair_window window{};
+};
+
+template <class Value>
+void get(const UniqueFd& socket, int option, Value& value) {
+  socklen_t length = sizeof(value);
+  must(::getsockopt(socket.get(), IPPROTO_TCP, option, &value, &length) == 0, "getsockopt");
+}
+
+template <class Value>
+void set(const UniqueFd& socket, int option, const Value& value) {
+  must(::setsockopt(socket.get(), IPPROTO_TCP, option, &value, sizeof(value)) == 0, "setsockopt");
+}
+
+/// Nothing of it is left, and the other end hears nothing.
+Checkpoint take_down(UniqueFd& socket) {
+  Checkpoint found;
+  socklen_t length = sizeof(found.own);
+  must(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&found.own), &length) == 0, "getsockname");
+  must(::getpeername(socket.get(), reinterpret_cast<sockaddr*>(&found.peer), &length) == 0, "getpeername");
+  set(socket, TCP_REPAIR, 1);
+  for (const unsigned queue : {0U, 1U}) {
+    set(socket, TCP_REPAIR_QUEUE, TCP_RECV_QUEUE + queue);
+    get(socket, TCP_QUEUE_SEQ, found.positions.at(queue));
+  }
+  set(socket, TCP_REPAIR_QUEUE, TCP_NO_QUEUE);
+  get(socket, TCP_REPAIR_WINDOW, found.window);
+  socket.reset();
+  return found;
+}
+
+UniqueFd restore(const Checkpoint& found) {
+  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  set(socket, TCP_REPAIR, 1);
+  must(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&found.own), sizeof(found.own)) == 0, "bind");
+  for (const unsigned queue : {0U, 1U}) {
+    set(socket, TCP_REPAIR_QUEUE, TCP_RECV_QUEUE + queue);
+    set(socket, TCP_QUEUE_SEQ, found.positions.at(queue));
+  }
+  set(socket, TCP_REPAIR_QUEUE, TCP_NO_QUEUE);
+  must(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&found.peer), sizeof(found.peer)) == 0, "connect");
+  set(socket, TCP_REPAIR_WINDOW, found.window);
+  set(socket, TCP_REPAIR, 0);
+  return socket;
+}
+
+}  // namespace
+
+TEST_CASE("connections that are restored from a checkpoint serve and call as before") {
+  const Watched where;
+  const UniqueFd dependency = listen_tcp();
+  Child middle(where.directory(), [port = port_of(dependency)](Line& parent) {
+    const UniqueFd listener = listen_tcp();
+    parent.tell(port_of(listener));
+    UniqueFd served = accept_from(listener);
+    UniqueFd called = connect_tcp(port);
+    for (int times = 0; times < 2; ++times) {
+      parent.tell();
+      for (int i = 0; i < kRequests; ++i) {
+        receive_once(served, 10);
+        ask(called, 1, 30, 40);
+        send_once(served, 20);
+      }
+      parent.tell();
+      (void)parent.hear();
+      served = restore(take_down(served));
+      called = restore(take_down(called));
+    }
+  });
+  const UniqueFd client = connect_tcp(static_cast<std::uint16_t>(middle.hear()));
+  const UniqueFd called = accept_from(dependency);
+  const std::string peer = peer_at(port_of(dependency));
+  for (int times = 1; times <= 2; ++times) {
+    // Who hears nothing at the moment would be taken for gone.
+    (void)middle.hear();
+    for (int i = 0; i < kRequests; ++i) {
+      send_once(client, 10);
+      serve(called, 1, 30, 40);
+      receive_once(client, 20);
+    }
+    (void)middle.hear();
+    CHECK(where.value("tacho_requests_total") == times * kRequests);
+    CHECK(where.value("tacho_dependency_calls_total", {{"peer", peer}}) == times * kRequests);
+    CHECK(where.value("tacho_requests_in_flight") == 0);
+    middle.tell();
+  }
+  middle.finish();
 }

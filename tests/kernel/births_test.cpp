@@ -1,6 +1,7 @@
 // Connections that begin in an unusual way, and sockets that several use.
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -13,6 +14,7 @@
 
 #include <array>
 #include <catch2/catch.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <fstream>
 #include <string>
@@ -247,4 +249,67 @@ TEST_CASE("peers that many connections come to first at the same time take one p
   CHECK(page.sum("tacho_dependency_calls_total", {{"target", "t"}, {"peer", "other"}}) == 0);
   caller.tell();
   caller.finish();
+}
+
+namespace {
+
+/// Bound to a port beside others, and not connected.
+UniqueFd bound_beside(std::uint16_t port) {
+  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  set_option(socket, SOL_SOCKET, SO_REUSEPORT, 1, "SO_REUSEPORT");
+  const sockaddr_in own = loopback(port);
+  must(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&own), sizeof(own)) == 0, "bind");
+  return socket;
+}
+
+/// It listens, and hears nobody: who connects to its port waits.
+UniqueFd deaf_listener() {
+  UniqueFd socket = bound_beside(0);
+  sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+  set_option(socket, SOL_SOCKET, SO_ATTACH_FILTER, sock_fprog{.len = 1, .filter = &nothing}, "SO_ATTACH_FILTER");
+  must(::listen(socket.get(), 1) == 0, "listen");
+  return socket;
+}
+
+void begin_connection(const UniqueFd& socket, std::uint16_t port) {
+  const sockaddr_in peer = loopback(port);
+  must(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&peer), sizeof(peer)) < 0 && errno == EINPROGRESS,
+       "connect");
+}
+
+void await_connection(const UniqueFd& socket) {
+  pollfd established{.fd = socket.get(), .events = POLLOUT, .revents = 0};
+  must(::poll(&established, 1, 10'000) == 1 && established.revents == POLLOUT, "the connection");
+  must(::fcntl(socket.get(), F_SETFL, 0) == 0, "fcntl");
+}
+
+}  // namespace
+
+TEST_CASE("a connection that both ends open carries calls at both, and no requests") {
+  constexpr int kRounds = 9;
+  const bool asks = GENERATE(true, false);
+  CAPTURE(asks);
+  const Watched where;
+  const UniqueFd deaf = deaf_listener();
+  Child watched(where.directory(), [asks, other = port_of(deaf)](Line& parent) {
+    const UniqueFd socket = bound_beside(0);
+    begin_connection(socket, other);
+    parent.tell(port_of(socket));
+    await_connection(socket);
+    asks ? ask(socket, kRounds, 10, 20) : serve(socket, kRounds, 10, 20);
+    parent.tell();
+    (void)parent.hear();
+  });
+  const auto port = static_cast<std::uint16_t>(watched.hear());
+  const UniqueFd socket = bound_beside(port_of(deaf));
+  begin_connection(socket, port);
+  await_connection(socket);
+  asks ? serve(socket, kRounds, 10, 20) : ask(socket, kRounds, 10, 20);
+  (void)watched.hear();
+  CHECK(where.value("tacho_dependency_calls_total") == (asks ? kRounds : kRounds - 1));
+  CHECK(where.value("tacho_connections_active", {{"role", "client"}}) == 1);
+  CHECK(where.value("tacho_requests_total") == 0);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  watched.tell();
+  watched.finish();
 }

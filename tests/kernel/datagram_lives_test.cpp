@@ -6,6 +6,7 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <string>
+#include <vector>
 
 #include "kernel/support/child.h"
 #include "kernel/support/datagrams.h"
@@ -138,6 +139,102 @@ TEST_CASE("on a port that its program chose a socket is asked by whoever was not
   CHECK(calls_to(where, called) == 0);
 }
 
+namespace {
+
+/// Switched on before it is bound: who hears what goes to everybody shares the port with who answers.
+UniqueFd socket_at(in_addr_t address, std::uint16_t port) {
+  constexpr int kOn = 1;
+  UniqueFd socket = datagram_socket();
+  must(::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &kOn, sizeof(kOn)) == 0, "SO_REUSEADDR");
+  sockaddr_in own = loopback(port);
+  own.sin_addr.s_addr = htonl(address);
+  must(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&own), sizeof(own)) == 0, "bind");
+  return socket;
+}
+
+/// Calls everybody of the loopback network.
+void call_all(const UniqueFd& socket, std::uint16_t port) {
+  constexpr int kOn = 1;
+  must(::setsockopt(socket.get(), SOL_SOCKET, SO_BROADCAST, &kOn, sizeof(kOn)) == 0, "SO_BROADCAST");
+  sockaddr_in all = loopback(port);
+  all.sin_addr.s_addr = htonl(INADDR_LOOPBACK | IN_CLASSA_HOST);
+  must(::sendto(socket.get(), "all", 3, 0, reinterpret_cast<const sockaddr*>(&all), sizeof(all)) == 3, "sendto");
+}
+
+}  // namespace
+
+TEST_CASE("what comes from other hosts by the port that was called are answers, if the one called gives none") {
+  const auto own = static_cast<std::uint16_t>(GENERATE(0, 20301));
+  const int answers = GENERATE(1, 3);
+  CAPTURE(own, answers);
+  const Watched where;
+  const UniqueFd called = socket_at(INADDR_ANY, 0);
+  const std::uint16_t port = port_of(called);
+  std::vector<UniqueFd> hosts;
+  for (int i = 0; i < answers; ++i) {
+    hosts.push_back(socket_at(INADDR_LOOPBACK + 1 + static_cast<in_addr_t>(i), port));
+  }
+  Child client(where.directory(), [&](Line& parent) {
+    const UniqueFd socket = bound_socket(own);
+    for (int i = 0; i < kRequests; ++i) {
+      call_all(socket, port);
+      for (int answer = 0; answer < answers; ++answer) {
+        (void)wait_for_one(socket);
+      }
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  for (int i = 0; i < kRequests; ++i) {
+    const sockaddr_in from = wait_for_one(called);
+    for (const UniqueFd& host : hosts) {
+      send_to(host, ntohs(from.sin_port));
+    }
+  }
+  (void)client.hear();
+  const std::string all = "127.255.255.255:" + std::to_string(port);
+  const double calls = where.value("tacho_dependency_calls_total", {{"peer", all}});
+  if (own) {
+    // Some may be read before the hook of their arrival tells from whom they are.
+    CHECK(calls < kRequests / 2);
+    CHECK(where.value("tacho_requests_in_flight") + calls == kRequests * answers);
+  } else {
+    CHECK(calls == kRequests);
+    CHECK(where.value("tacho_requests_in_flight") == 0);
+  }
+  CHECK(where.value("tacho_requests_total") == 0);
+  client.tell();
+  client.finish();
+}
+
+TEST_CASE("a reply that goes to another address than its request came from answers nothing") {
+  const Watched where;
+  const UniqueFd asking = bound_socket(0);
+  const UniqueFd hearing = bound_socket(0);
+  const std::uint16_t elsewhere = port_of(hearing);
+  Child server(where.directory(), [&](Line& parent) {
+    const UniqueFd socket = bound_socket(20301);
+    parent.tell(port_of(socket));
+    for (int i = 0; i < kRequests; ++i) {
+      (void)wait_for_one(socket);
+      send_to(socket, elsewhere);
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const auto port = static_cast<std::uint16_t>(server.hear());
+  for (int i = 0; i < kRequests; ++i) {
+    send_to(asking, port);
+    (void)wait_for_one(hearing);
+  }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == 0);
+  CHECK(where.value("tacho_requests_in_flight") == kRequests);
+  CHECK(calls_to(where, hearing) == 0);
+  server.tell();
+  server.finish();
+}
+
 TEST_CASE("TFTP: each block is acknowledged where it came from, and the next one is the answer") {
   constexpr int kBlocks = 8;
   const Watched where;
@@ -205,6 +302,36 @@ TEST_CASE("who asks a socket that waits for an upstream's answer is no such answ
   CHECK(where.value("tacho_requests_total") == kRequests);
   CHECK(calls_to(where, upstream) == kRequests + kAlone);
   CHECK(where.value("tacho_requests_in_flight") == 0);
+  server.tell();
+  server.finish();
+}
+
+TEST_CASE("who asks a server that has called everybody is no answer") {
+  const Watched where;
+  Child server(where.directory(), [](Line& parent) {
+    const UniqueFd socket = bound_socket(20301);
+    const in_addr local{htonl(INADDR_LOOPBACK)};
+    must(::setsockopt(socket.get(), IPPROTO_IP, IP_MULTICAST_IF, &local, sizeof(local)) == 0, "IP_MULTICAST_IF");
+    sockaddr_in all = loopback(20302);
+    all.sin_addr.s_addr = htonl(0xef010203U);
+    parent.tell(port_of(socket));
+    for (int i = 0; i < kRequests; ++i) {
+      answer_one(socket);
+      must(::sendto(socket.get(), "news", 4, 0, reinterpret_cast<const sockaddr*>(&all), sizeof(all)) == 4, "sendto");
+      parent.tell();
+    }
+    (void)parent.hear();
+  });
+  const auto port = static_cast<std::uint16_t>(server.hear());
+  for (int i = 0; i < kRequests; ++i) {
+    const UniqueFd client = bound_socket(0);
+    send_to(client, port);
+    (void)wait_for_one(client);
+    (void)server.hear();
+  }
+  CHECK(where.value("tacho_requests_total") == kRequests);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  CHECK(shared().page().sum("tacho_dependency_calls_total", {{"cgroup", where.path()}}) == 0);
   server.tell();
   server.finish();
 }
