@@ -80,9 +80,8 @@ static __always_inline void take_turn_along(struct socket_state *st)
 static __always_inline void change_target(struct socket_state *st, struct sock *sk, bool same)
 {
 	struct tcp_sock *tp = tcp_sock_of(sk);
-	bool known = !same && !is_out_of_date(st);
 
-	if (count_closed(st, sk, END_IS_LEAVING) && known)
+	if (count_closed(st, sk, END_IS_LEAVING) && !same && !is_out_of_date(st))
 		take_turn_along(st);
 	if (tp)
 		st->read_seq = FIELD(tp, copied_seq);
@@ -90,7 +89,7 @@ static __always_inline void change_target(struct socket_state *st, struct sock *
 		st->call_open = false;
 	else if (st->handovers < MAX_HANDOVERS && !is_stale(&st->target))
 		st->handovers++;
-	if (!known) {
+	if (same || is_out_of_date(st)) {
 		st->left = false;
 		if (!knows_arrival(st, tp))
 			begin_arrivals(st, tp);
