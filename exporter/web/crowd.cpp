@@ -24,8 +24,11 @@ constexpr int kSecondChances = 16;         // for those that turn out to have se
 
 /// For how long we have waited for the client.
 Exchange::Clock::duration waited_for(const Exchange& exchange, Exchange::Clock::time_point now) {
+  if (exchange.in_line) {
+    return Exchange::Clock::duration::zero();
+  }
   if (exchange.waits_for_request()) {
-    return exchange.in_line ? Exchange::Clock::duration::zero() : now - exchange.quiet_since;
+    return now - exchange.quiet_since;
   }
   return exchange.phase == Exchange::Phase::sending ? now - exchange.since : Exchange::Clock::duration::zero();
 }
@@ -112,8 +115,29 @@ std::size_t Gate::bytes_of(AllHeld& held) {
   return sum;
 }
 
-/// Closes the connections whose clients have taken nothing of them for a while.
-void Gate::drop_stale(const AllHeld& held, Clock::time_point now) {
+/// The same for each source; what several have counts for each.
+Gate::BytesOfSources Gate::bytes_of_sources(const AllHeld& held) const {
+  std::unordered_map<const Pieces*, std::size_t> sizes;
+  for (const Held& each : held) {
+    sizes.emplace(each.body.lock().get(), each.size);
+  }
+  std::map<std::string, std::set<const Pieces*>> bodies;
+  for (const auto& [id, exchange] : exchanges_) {
+    if (exchange.answer.body && sizes.contains(exchange.answer.body.get())) {
+      bodies[exchange.source.key].insert(exchange.answer.body.get());
+    }
+  }
+  BytesOfSources bytes;
+  for (const auto& [source, own] : bodies) {
+    for (const Pieces* const body : own) {
+      bytes[source] += sizes.at(body);
+    }
+  }
+  return bytes;
+}
+
+/// Closes the connections whose clients have taken nothing of them for a while, or those of one source.
+void Gate::drop_stale(const AllHeld& held, Clock::time_point now, const std::string* of) {
   std::vector<std::shared_ptr<const Pieces>> bodies;
   for (const Held& each : held) {
     bodies.push_back(each.body.lock());
@@ -121,7 +145,8 @@ void Gate::drop_stale(const AllHeld& held, Clock::time_point now) {
   std::ranges::sort(bodies);
   drop_if(
       [&](const Exchange& each) {
-        return each.phase == Exchange::Phase::sending && each.since + limits_.patience <= now && each.answer.body &&
+        return each.phase == Exchange::Phase::sending && !each.in_line && each.since + limits_.patience <= now &&
+               (of == nullptr || each.source.key == *of) && each.answer.body &&
                std::ranges::binary_search(bodies, each.answer.body);
       },
       &counters_.cut_off);
@@ -129,14 +154,16 @@ void Gate::drop_stale(const AllHeld& held, Clock::time_point now) {
 
 /// Takes one back from the source that has most of them, the one that was made first; of several sources from one that
 /// was never served before. False: nobody has any.
-bool Gate::take_back(const AllHeld& held) {
+/// @param from take it from that one
+bool Gate::take_back(const AllHeld& held, const std::string* from) {
   std::unordered_map<const Pieces*, std::size_t> numbers;  // in the order in which they were made
   for (std::size_t number = 0; number < held.size(); ++number) {
     numbers.emplace(held[number].body.lock().get(), number);
   }
   std::map<std::string, std::set<std::size_t>> numbers_of;
   for (const auto& [id, exchange] : exchanges_) {
-    if (const auto found = numbers.find(exchange.answer.body.get()); exchange.answer.body && found != numbers.end()) {
+    const auto found = numbers.find(exchange.answer.body.get());
+    if (exchange.answer.body && found != numbers.end() && (from == nullptr || exchange.source.key == *from)) {
       numbers_of[exchange.source.key].insert(found->second);
     }
   }

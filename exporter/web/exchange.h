@@ -43,10 +43,10 @@ struct Exchange {
   Source source;
   Phase phase;
   Clock::time_point accepted = Clock::now();
-  Clock::time_point since = accepted;  ///< once the answer goes out: when the client last took some
+  Clock::time_point since = accepted;  ///< when it asked; once the answer goes out: when the client last took some
   unsigned looks = 0;                  ///< that brought less than what was needed
   bool paused = false;                 ///< news of it wait for the clock
-  bool in_line = false;                ///< for its handshake: it waits for us
+  bool in_line = false;                ///< for its handshake, or for more of its answer: it waits for us
   Clock::time_point in_line_since;
   Clock::time_point quiet_since = accepted;  ///< when all that it had sent was read
 

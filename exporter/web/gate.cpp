@@ -110,8 +110,8 @@ Result<void> Gate::prepare() {
 void Gate::run() {
   std::array<epoll_event, 64> events{};
   while (true) {
-    const bool waits = eager_.empty() && handshakes_.size() == 0;
-    const int timeout = !waits ? 0 : exchanges_.empty() && !stop_ ? -1 : static_cast<int>(kLookEvery.count());
+    const bool busy = handshakes_.size() > 0 || sendings_.size() > 0;
+    const int timeout = busy ? 0 : exchanges_.empty() && !stop_ ? -1 : static_cast<int>(kLookEvery.count());
     const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
     for (const epoll_event& event : std::span(events).first(static_cast<std::size_t>(std::max(count, 0)))) {
       if ((event.data.u64 & kListenerBit) != 0) {
@@ -127,12 +127,8 @@ void Gate::run() {
     for (Workers* workers : {handlers_.get(), page_maker_.get(), password_checker_.get()}) {
       workers->collect();
     }
-    for (const Id id : std::exchange(eager_, {})) {
-      if (Exchange* const exchange = find(id); exchange != nullptr && !step(*exchange, 0)) {
-        drop(id);
-      }
-    }
     shake_hands();
+    send_answers();
     const auto now = Clock::now();
     if (now >= next_look_) {
       next_look_ = now + kLookEvery;
@@ -242,7 +238,9 @@ void Gate::look_at_clocks(Clock::time_point now) {
       },
       &counters_.timed_out);
   drop_if(
-      [&](const Exchange& each) { return each.phase == Phase::sending && each.since + limits_.client_timeout <= now; },
+      [&](const Exchange& each) {
+        return each.phase == Phase::sending && !each.in_line && each.since + limits_.client_timeout <= now;
+      },
       &counters_.cut_off);
   drop_if([&](const Exchange& each) { return has_closed(each, now); }, nullptr);
   for (auto& [id, exchange] : exchanges_) {
