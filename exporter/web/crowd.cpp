@@ -38,12 +38,10 @@ Exchange::Clock::duration waited_for(const Exchange& exchange, Exchange::Clock::
 /// Of the source that has most the one that has kept us waiting longest, rather one whose answer is written; before
 /// all, one that has its answer.
 Exchange* Gate::find_victim(const Eligible& eligible) {
-  std::unordered_map<std::string, std::size_t> weights;
-  for (const auto& [id, exchange] : exchanges_) {
-    ++weights[exchange.source.key];
-  }
-  for (auto& [key, weight] : weights) {
-    weight -= std::min(weight, regulars_.knows(key) ? kKept : std::size_t{0});
+  // This is done for each connection of a flood: it hashes no text.
+  std::unordered_map<const std::size_t*, std::size_t> weights;
+  for (const auto& [key, connections] : connections_of_) {
+    weights[&connections] = connections - std::min(connections, regulars_.knows(key) ? kKept : std::size_t{0});
   }
   const auto now = Clock::now();
   Exchange* victim = nullptr;
@@ -56,7 +54,7 @@ Exchange* Gate::find_victim(const Eligible& eligible) {
     if (closing && exchange.stream.undelivered() == 0) {
       return &exchange;
     }
-    const std::tuple rank(weights[exchange.source.key], closing, waited_for(exchange, now),
+    const std::tuple rank(weights[exchange.of_source], closing, waited_for(exchange, now),
                           -exchange.accepted.time_since_epoch());
     if (victim == nullptr || rank > most) {
       victim = &exchange;
@@ -64,6 +62,22 @@ Exchange* Gate::find_victim(const Eligible& eligible) {
     }
   }
   return victim;
+}
+
+/// Of handshakes there may be fewer than of connections, and fewer still of one source.
+void Gate::make_room_for_handshake(const Exchange& latest) {
+  const auto* const source = latest.of_source;
+  const auto shakes = [](const Exchange& each) { return each.phase == Exchange::Phase::greeting; };
+  const auto shakes_there = [&](const Exchange& each) { return shakes(each) && each.of_source == source; };
+  const auto count = [this](const auto& which) {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(exchanges_, [&](const auto& each) { return which(each.second); }));
+  };
+  if (count(shakes_there) > limits_.source_handshakes) {
+    displace(shakes_there);
+  } else if (count(shakes) > limits_.handshakes) {
+    displace(shakes);
+  }
 }
 
 /// Closes one connection. False: none is eligible.

@@ -41,6 +41,7 @@ struct Exchange {
   std::uint64_t id;
   Stream stream;
   Source source;
+  std::size_t* of_source = nullptr;  ///< how many connections its source has
   Phase phase;
   Clock::time_point accepted = Clock::now();
   Clock::time_point since = accepted;  ///< when it asked; once the answer goes out: when the client last took some

@@ -203,24 +203,16 @@ void Gate::admit(UniqueFd connection) {
   if (source.address.empty()) {
     ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kLocalBuffer, sizeof(kLocalBuffer));
   }
-  const std::string key = source.key;
-  exchanges_.try_emplace(id, id, std::move(connection), config_.tls() ? context_.get() : nullptr, std::move(source));
+  Exchange& exchange =
+      exchanges_.try_emplace(id, id, std::move(connection), config_.tls() ? context_.get() : nullptr, std::move(source))
+          .first->second;
+  exchange.of_source = &++connections_of_[exchange.source.key];
   counters_.open = exchanges_.size();
   if (!watch(epoll_.get(), fd, kAllEvents, id)) {
     ++counters_.displaced;
     drop(id);
-    return;
-  }
-  const auto shakes = [](const Exchange& each) { return each.phase == Exchange::Phase::greeting; };
-  const auto shakes_there = [&](const Exchange& each) { return shakes(each) && each.source.key == key; };
-  const auto count = [this](const auto& which) {
-    return static_cast<std::size_t>(
-        std::ranges::count_if(exchanges_, [&](const auto& each) { return which(each.second); }));
-  };
-  if (count(shakes_there) > limits_.source_handshakes) {
-    displace(shakes_there);
-  } else if (count(shakes) > limits_.handshakes) {
-    displace(shakes);
+  } else if (exchange.phase == Exchange::Phase::greeting) {
+    make_room_for_handshake(exchange);
   }
 }
 
@@ -268,6 +260,9 @@ void Gate::drop(Id id) {
   const auto found = exchanges_.find(id);
   if (found->second.owes_answer()) {
     found->second.stream.give_up();
+  }
+  if (--*found->second.of_source == 0) {
+    connections_of_.erase(found->second.source.key);
   }
   counters_.open = exchanges_.size() - 1;
   exchanges_.erase(found);

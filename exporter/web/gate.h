@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "base/liveness.h"
@@ -103,6 +104,7 @@ class Gate {
   [[nodiscard]] Exchange* find(Id id);
 
   // crowd.cpp: who makes room
+  void make_room_for_handshake(const Exchange& latest);
   bool displace(const Eligible& eligible);
   [[nodiscard]] Exchange* find_victim(const Eligible& eligible);
   static void hold(AllHeld& held, const std::shared_ptr<const Pieces>& body);
@@ -155,6 +157,7 @@ class Gate {
   UniqueFd wake_;
   UniqueFd spare_;  // closed for a moment to refuse a connection when no descriptor is left
   std::map<Id, Exchange> exchanges_;
+  std::unordered_map<std::string, std::size_t> connections_of_;  // sources that have any
   Id next_id_ = 1;
   Regulars regulars_;
   FairQueue<Id> handshakes_;  // in line for this thread
