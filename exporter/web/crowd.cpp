@@ -87,25 +87,14 @@ bool Gate::displace(const Eligible& eligible) {
     if (victim == nullptr) {
       return false;
     }
-    const auto phase = victim->phase;
     // What it sent may have waited for us: then it did not keep us waiting.
     const bool waits_for_us = attempt < kSecondChances && victim->waits_for_request() && !victim->paused &&
                               !victim->in_line && has_pending(victim->stream.fd());
-    if (waits_for_us && phase == Exchange::Phase::greeting) {
-      greet(*victim);
+    if (waits_for_us) {
+      wait_to_be_read(*victim);
       continue;
     }
-    if (waits_for_us) {
-      const Id id = victim->id;
-      if (!step(*victim, 0)) {
-        drop(id);
-        return true;
-      }
-      if (victim->phase != phase) {
-        continue;
-      }
-    }
-    if (phase != Exchange::Phase::closing || victim->stream.undelivered() > 0) {
+    if (victim->phase != Exchange::Phase::closing || victim->stream.undelivered() > 0) {
       ++counters_.displaced;
     }
     drop(victim->id);

@@ -29,11 +29,12 @@ constexpr std::string_view kSpeakTls =
 bool Gate::step(Exchange& exchange, unsigned events) {
   switch (exchange.phase) {
     case Exchange::Phase::greeting:
-      // That there is room to write is news only to who waits for it.
-      return (events & ~static_cast<unsigned>(EPOLLOUT)) == 0 && !exchange.stream.wants_to_write() ? true
-                                                                                                   : greet(exchange);
     case Exchange::Phase::reading:
-      return read(exchange);
+      // That there is room to write is news only to who waits for it.
+      if ((events & ~static_cast<unsigned>(EPOLLOUT)) != 0 || exchange.stream.wants_to_write()) {
+        wait_to_be_read(exchange);
+      }
+      return true;
     case Exchange::Phase::working:
       return (events & (EPOLLHUP | EPOLLERR)) == 0;  // a client that only sends no more still waits for its answer
     case Exchange::Phase::sending:
@@ -67,29 +68,21 @@ Exchange* Gate::next_in(FairQueue<Id>& line) {
   return exchange;
 }
 
-/// A handshake takes milliseconds with an RSA key.
-bool Gate::greet(Exchange& exchange) {
-  // Who answers our part has waited for it, and takes little of our time.
-  line_up(handshakes_, exchange, exchange.stream.has_answered() || regulars_.knows(exchange.source.key));
-  return true;
+/// A handshake takes milliseconds with an RSA key; heads come by the thousand.
+void Gate::wait_to_be_read(Exchange& exchange) {
+  const bool greets = exchange.phase == Exchange::Phase::greeting;
+  // Who answers our part of a handshake has waited for it, and takes little of our time.
+  const bool answers = greets && exchange.stream.has_answered();
+  line_up(greets ? handshakes_ : readings_, exchange, answers || regulars_.knows(exchange.source.key));
 }
 
-void Gate::shake_hands() {
-  const auto until = Clock::now() + limits_.handshaking;
-  while (handshakes_.size() > 0 && Clock::now() < until) {
-    Exchange* const exchange = next_in(handshakes_);
-    if (exchange != nullptr && exchange->phase == Exchange::Phase::greeting && !shake_hands(*exchange)) {
-      drop(exchange->id);
-    }
-  }
-}
-
-/// Who takes hundreds of pages at a time delays who takes one by one turn for each of its own.
-void Gate::send_answers() {
-  const auto until = Clock::now() + limits_.sending;
-  while (sendings_.size() > 0 && Clock::now() < until) {
-    Exchange* const exchange = next_in(sendings_);
-    if (exchange != nullptr && exchange->phase == Exchange::Phase::sending && !write(*exchange, kTurn)) {
+/// Does it for those in line that are still in that phase, until the time is over.
+void Gate::take_turns(FairQueue<Id>& line, Exchange::Phase phase, std::chrono::milliseconds time,
+                      bool (Gate::*what)(Exchange&)) {
+  const auto until = Clock::now() + time;
+  while (line.size() > 0 && Clock::now() < until) {
+    Exchange* const exchange = next_in(line);
+    if (exchange != nullptr && exchange->phase == phase && !(this->*what)(*exchange)) {
       drop(exchange->id);
     }
   }
@@ -190,7 +183,13 @@ bool Gate::answer(Exchange& exchange, Rendered rendered, bool good) {
   exchange.good = good;
   exchange.phase = Exchange::Phase::sending;
   exchange.since = Clock::now();
-  return write(exchange, kAtOnce);
+  const std::size_t size = exchange.answer.body ? size_of(*exchange.answer.body) : 0;
+  return write(exchange, exchange.answer.head.size() + (size <= kAtOnce ? size : 0));
+}
+
+/// Who takes hundreds of pages at a time delays who takes one by one turn for each of its own.
+bool Gate::send_more(Exchange& exchange) {
+  return write(exchange, kTurn);
 }
 
 /// Sends no more than that, and lines up for the rest.

@@ -23,6 +23,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kAcceptBurst = 64;          // then the connections at hand get their turn
+constexpr std::size_t kEvents = 1024;     // all that there may be: each source finds its turn among them
 constexpr int kUnsent = 64 << 10;         // kept by the kernel beyond what a client's side lets come
 constexpr int kLocalBuffer = 64 << 10;    // the same of a unix socket
 constexpr int kReceiveBuffer = 32 << 10;  // the same of what we do not read yet
@@ -108,27 +109,30 @@ Result<void> Gate::prepare() {
 }
 
 void Gate::run() {
-  std::array<epoll_event, 64> events{};
+  std::array<epoll_event, kEvents> events{};
   while (true) {
-    const bool busy = handshakes_.size() > 0 || sendings_.size() > 0;
+    const bool busy = handshakes_.size() + readings_.size() + sendings_.size() > 0;
     const int timeout = busy ? 0 : exchanges_.empty() && !stop_ ? -1 : static_cast<int>(kLookEvery.count());
     const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
-    for (const epoll_event& event : std::span(events).first(static_cast<std::size_t>(std::max(count, 0)))) {
-      if ((event.data.u64 & kListenerBit) != 0) {
-        const int fd = static_cast<int>(event.data.u64 & ~kListenerBit);
-        if (std::ranges::find(listeners_, fd, &Listener::fd) != listeners_.end()) {
-          accept_all(fd);
-        }
-      } else if (Exchange* const exchange = find(event.data.u64);
-                 exchange != nullptr && !step(*exchange, event.events)) {
+    const auto news = std::span(events).first(static_cast<std::size_t>(std::max(count, 0)));
+    for (const epoll_event& event : news) {
+      if (Exchange* const exchange = find(event.data.u64); exchange != nullptr && !step(*exchange, event.events)) {
         drop(event.data.u64);
+      }
+    }
+    for (const epoll_event& event : news) {
+      const int fd = static_cast<int>(event.data.u64 & ~kListenerBit);
+      if ((event.data.u64 & kListenerBit) != 0 &&
+          std::ranges::find(listeners_, fd, &Listener::fd) != listeners_.end()) {
+        accept_all(fd);
       }
     }
     for (Workers* workers : {handlers_.get(), page_maker_.get(), password_checker_.get()}) {
       workers->collect();
     }
-    shake_hands();
-    send_answers();
+    take_turns(handshakes_, Exchange::Phase::greeting, limits_.handshaking, &Gate::shake_hands);
+    take_turns(readings_, Exchange::Phase::reading, limits_.reading, &Gate::read);
+    take_turns(sendings_, Exchange::Phase::sending, limits_.sending, &Gate::send_more);
     const auto now = Clock::now();
     if (now >= next_look_) {
       next_look_ = now + kLookEvery;

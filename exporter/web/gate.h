@@ -33,7 +33,8 @@ struct GateLimits {
   std::size_t source_handshakes = 256;       ///< the same from one source
   std::chrono::milliseconds handshaking{4};  ///< before others have their turn
   std::size_t in_line = 64;                  ///< requests that wait for a thread, passwords that wait to be checked
-  std::chrono::milliseconds sending{1};      ///< of large answers, before others have their turn
+  std::chrono::milliseconds reading{1};      ///< of request heads, before others have their turn
+  std::chrono::milliseconds sending{1};      ///< the same of large answers
   std::size_t held_bytes = std::size_t{40} << 20;                    ///< of pages that are still being sent
   std::size_t source_held_bytes = std::size_t{20} << 20;             ///< the same of one source, before its next one
   std::size_t held_answers = std::size_t{16} << 20;                  ///< bytes of other answers, each one client's
@@ -51,8 +52,8 @@ struct GateLimits {
 /// answered at once, whatever those threads do.
 ///
 /// If there is not room for all, sources are treated fairly. Connections are shed from the source that has most of
-/// them, the oldest first, in whatever state; a source that was served before may keep a few. In line, also for
-/// handshakes and for each part of a large answer, the sources take turns, oldest first, and those that were served
+/// them, the oldest first, in whatever state; a source that was served before may keep a few. In line, also to be read,
+/// for handshakes and for each part of a large answer, the sources take turns, oldest first, and those that were served
 /// before precede strangers. One source cannot fill the memory for pages. Data that a client does not take costs little
 /// memory, also in the kernel.
 class Gate {
@@ -116,10 +117,10 @@ class Gate {
 
   // exchange.cpp: one exchange; each returns false when it is over
   bool step(Exchange& exchange, unsigned events);
-  bool greet(Exchange& exchange);
-  void shake_hands();
+  void wait_to_be_read(Exchange& exchange);
   bool shake_hands(Exchange& exchange);
-  void send_answers();
+  void take_turns(FairQueue<Id>& line, Exchange::Phase phase, std::chrono::milliseconds time,
+                  bool (Gate::*what)(Exchange&));
   void line_up(FairQueue<Id>& line, Exchange& exchange, bool goes_first);
   Exchange* next_in(FairQueue<Id>& line);
   bool read(Exchange& exchange);
@@ -127,6 +128,7 @@ class Gate {
   bool take_request(Exchange& exchange);
   bool refuse(Exchange& exchange, int status);
   bool answer(Exchange& exchange, Rendered rendered, bool good);
+  bool send_more(Exchange& exchange);
   bool write(Exchange& exchange, std::size_t most);
   bool close_softly(Exchange& exchange);
   static bool drain(Exchange& exchange);
@@ -161,6 +163,7 @@ class Gate {
   Id next_id_ = 1;
   Regulars regulars_;
   FairQueue<Id> handshakes_;  // in line for this thread
+  FairQueue<Id> readings_;    // the same, with something to be read
   FairQueue<Id> sendings_;    // the same, with room for more of their answers
   FairQueue<Id> requests_;    // in line for another one
   FairQueue<Id> passwords_;

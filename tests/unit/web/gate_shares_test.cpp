@@ -67,6 +67,17 @@ TEST_CASE("Who waits for its turn to be sent more is not taken for one who takes
   CHECK(desk.counters().open == 1);
 }
 
+TEST_CASE("A request that waits to be read is not late") {
+  Desk desk({.reading = 0ms, .head_timeout = 50ms});
+  const Client spoken(desk.address());
+  spoken.send(test::get_request("/now"));
+  CHECK(eventually([&] { return desk.counters().accepted == 1; }));
+  const Client silent(desk.address());
+  CHECK(silent.read_all().empty());
+  CHECK(desk.counters().timed_out == 1);
+  CHECK(desk.counters().open == 1);
+}
+
 TEST_CASE("One source cannot fill the memory for pages, and makes room for its own next one itself") {
   Desk desk(
       {.held_bytes = 4 * kLarge, .source_held_bytes = 2 * kLarge, .client_timeout = 60'000ms, .patience = 60'000ms});
