@@ -36,7 +36,7 @@ Exchange::Clock::duration waited_for(const Exchange& exchange, Exchange::Clock::
 }  // namespace
 
 /// Of the source that has most the one that has kept us waiting longest, rather one whose answer is written; before
-/// all, one that has its answer.
+/// all, one that has its answer or left amid its handshake.
 Exchange* Gate::find_victim(const Eligible& eligible) {
   // This is done for each connection of a flood: it hashes no text.
   std::unordered_map<const std::size_t*, std::size_t> weights;
@@ -51,7 +51,8 @@ Exchange* Gate::find_victim(const Eligible& eligible) {
       continue;
     }
     const bool closing = exchange.phase == Exchange::Phase::closing;
-    if (closing && exchange.stream.undelivered() == 0) {
+    const bool left = exchange.left && exchange.phase == Exchange::Phase::greeting;
+    if (left || (closing && exchange.stream.undelivered() == 0)) {
       return &exchange;
     }
     const std::tuple rank(weights[exchange.of_source], closing, waited_for(exchange, now),

@@ -29,6 +29,8 @@ constexpr std::string_view kSpeakTls =
 bool Gate::step(Exchange& exchange, unsigned events) {
   switch (exchange.phase) {
     case Exchange::Phase::greeting:
+      exchange.left = exchange.left || (events & static_cast<unsigned>(EPOLLRDHUP)) != 0;
+      [[fallthrough]];
     case Exchange::Phase::reading:
       // That there is room to write is news only to who waits for it.
       if ((events & ~static_cast<unsigned>(EPOLLOUT)) != 0 || exchange.stream.wants_to_write()) {

@@ -46,6 +46,7 @@ struct Exchange {
   Clock::time_point accepted = Clock::now();
   Clock::time_point since = accepted;  ///< when it asked; once the answer goes out: when the client last took some
   unsigned looks = 0;                  ///< that brought less than what was needed
+  bool left = false;                   ///< its client sends no more amid a handshake, which can come to nothing
   bool paused = false;                 ///< news of it wait for the clock
   bool in_line = false;                ///< for its handshake, or for more of its answer: it waits for us
   Clock::time_point in_line_since;
