@@ -38,11 +38,10 @@ Exchange::Clock::duration waited_for(const Exchange& exchange, Exchange::Clock::
 /// Of the source that has most the one that has kept us waiting longest, rather one whose answer is written; before
 /// all, one that has its answer or left amid its handshake.
 Exchange* Gate::find_victim(const Eligible& eligible) {
-  // This is done for each connection of a flood: it hashes no text.
-  std::unordered_map<const std::size_t*, std::size_t> weights;
-  for (const auto& [key, connections] : connections_of_) {
-    weights[&connections] = connections - std::min(connections, regulars_.knows(key) ? kKept : std::size_t{0});
-  }
+  // This is done for each connection of a flood: it looks up no text.
+  const auto weight = [](const Companions& source) {
+    return source.connections - (source.known ? std::min(source.connections, kKept) : 0);
+  };
   const auto now = Clock::now();
   Exchange* victim = nullptr;
   std::tuple<std::size_t, bool, Clock::duration, Clock::duration> most;
@@ -55,7 +54,7 @@ Exchange* Gate::find_victim(const Eligible& eligible) {
     if (left || (closing && exchange.stream.undelivered() == 0)) {
       return &exchange;
     }
-    const std::tuple rank(weights[exchange.of_source], closing, waited_for(exchange, now),
+    const std::tuple rank(weight(*exchange.of_source), closing, waited_for(exchange, now),
                           -exchange.accepted.time_since_epoch());
     if (victim == nullptr || rank > most) {
       victim = &exchange;

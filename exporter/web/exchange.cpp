@@ -41,7 +41,7 @@ bool Gate::step(Exchange& exchange, unsigned events) {
       return (events & (EPOLLHUP | EPOLLERR)) == 0;  // a client that only sends no more still waits for its answer
     case Exchange::Phase::sending:
       if ((events & static_cast<unsigned>(EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) {
-        line_up(sendings_, exchange, regulars_.knows(exchange.source.key));
+        line_up(sendings_, exchange, exchange.of_source->known);
       }
       return true;
     case Exchange::Phase::closing:
@@ -75,7 +75,7 @@ void Gate::wait_to_be_read(Exchange& exchange) {
   const bool greets = exchange.phase == Exchange::Phase::greeting;
   // Who answers our part of a handshake has waited for it, and takes little of our time.
   const bool answers = greets && exchange.stream.has_answered();
-  line_up(greets ? handshakes_ : readings_, exchange, answers || regulars_.knows(exchange.source.key));
+  line_up(greets ? handshakes_ : readings_, exchange, answers || exchange.of_source->known);
 }
 
 /// Does it for those in line that are still in that phase, until the time is over.
@@ -206,7 +206,7 @@ bool Gate::write(Exchange& exchange, std::size_t most) {
       continue;
     }
     if (most == 0) {
-      line_up(sendings_, exchange, regulars_.knows(exchange.source.key));
+      line_up(sendings_, exchange, exchange.of_source->known);
       return true;
     }
     std::size_t count = 0;
@@ -223,6 +223,7 @@ bool Gate::write(Exchange& exchange, std::size_t most) {
   }
   if (exchange.good) {
     regulars_.served(exchange.source.key, exchange.since);
+    exchange.of_source->known = regulars_.knows(exchange.source.key);
   }
   return close_softly(exchange);
 }

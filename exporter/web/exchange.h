@@ -15,6 +15,12 @@
 
 namespace tacho::web {
 
+/// What all connections of one source have in common.
+struct Companions {
+  std::size_t connections = 0;
+  bool known = false;  ///< it was served before
+};
+
 /// A connection from accept to close: one request and its answer.
 struct Exchange {
   enum class Phase : std::uint8_t {
@@ -41,7 +47,7 @@ struct Exchange {
   std::uint64_t id;
   Stream stream;
   Source source;
-  std::size_t* of_source = nullptr;  ///< how many connections its source has
+  Companions* of_source = nullptr;  ///< the same for all of its source
   Phase phase;
   Clock::time_point accepted = Clock::now();
   Clock::time_point since = accepted;  ///< when it asked; once the answer goes out: when the client last took some

@@ -210,7 +210,12 @@ void Gate::admit(UniqueFd connection) {
   Exchange& exchange =
       exchanges_.try_emplace(id, id, std::move(connection), config_.tls() ? context_.get() : nullptr, std::move(source))
           .first->second;
-  exchange.of_source = &++connections_of_[exchange.source.key];
+  const auto [companions, is_new] = companions_.try_emplace(exchange.source.key);
+  exchange.of_source = &companions->second;
+  ++exchange.of_source->connections;
+  if (is_new) {
+    exchange.of_source->known = regulars_.knows(exchange.source.key);
+  }
   counters_.open = exchanges_.size();
   if (!watch(epoll_.get(), fd, kAllEvents, id)) {
     ++counters_.displaced;
@@ -265,8 +270,8 @@ void Gate::drop(Id id) {
   if (found->second.owes_answer()) {
     found->second.stream.give_up();
   }
-  if (--*found->second.of_source == 0) {
-    connections_of_.erase(found->second.source.key);
+  if (--found->second.of_source->connections == 0) {
+    companions_.erase(found->second.source.key);
   }
   counters_.open = exchanges_.size() - 1;
   exchanges_.erase(found);

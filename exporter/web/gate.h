@@ -159,7 +159,7 @@ class Gate {
   UniqueFd wake_;
   UniqueFd spare_;  // closed for a moment to refuse a connection when no descriptor is left
   std::map<Id, Exchange> exchanges_;
-  std::unordered_map<std::string, std::size_t> connections_of_;  // sources that have any
+  std::unordered_map<std::string, Companions> companions_;  // of sources that have a connection
   Id next_id_ = 1;
   Regulars regulars_;
   FairQueue<Id> handshakes_;  // in line for this thread

@@ -51,7 +51,7 @@ bool Gate::place(Exchange& exchange, Verdict verdict) {
 
 /// Where the line is too long, the source that has most in it loses its newest.
 void Gate::queue(FairQueue<Id>& line, Exchange& exchange) {
-  line.push(exchange.source.key, exchange.id, regulars_.knows(exchange.source.key));
+  line.push(exchange.source.key, exchange.id, exchange.of_source->known);
   while (line.size() > limits_.in_line) {
     const auto id = line.pop_newest_of_largest();
     if (Exchange* const other = find(*id); other != nullptr) {
@@ -62,7 +62,7 @@ void Gate::queue(FairQueue<Id>& line, Exchange& exchange) {
       other->answer = render(std::move(response), other->options);
       other->phase = Exchange::Phase::sending;
       other->since = Clock::now();
-      line_up(sendings_, *other, regulars_.knows(other->source.key));
+      line_up(sendings_, *other, other->of_source->known);
     }
   }
 }
