@@ -24,8 +24,11 @@ constexpr int kSecondChances = 16;         // for those that turn out to have se
 
 /// For how long we have waited for the client.
 Exchange::Clock::duration waited_for(const Exchange& exchange, Exchange::Clock::time_point now) {
+  if (exchange.in_line) {
+    return Exchange::Clock::duration::zero();
+  }
   if (exchange.waits_for_request()) {
-    return exchange.in_line ? Exchange::Clock::duration::zero() : now - exchange.quiet_since;
+    return now - exchange.quiet_since;
   }
   return exchange.phase == Exchange::Phase::sending ? now - exchange.since : Exchange::Clock::duration::zero();
 }
@@ -33,15 +36,12 @@ Exchange::Clock::duration waited_for(const Exchange& exchange, Exchange::Clock::
 }  // namespace
 
 /// Of the source that has most the one that has kept us waiting longest, rather one whose answer is written; before
-/// all, one that has its answer.
+/// all, one that has its answer or left amid its handshake.
 Exchange* Gate::find_victim(const Eligible& eligible) {
-  std::unordered_map<std::string, std::size_t> weights;
-  for (const auto& [id, exchange] : exchanges_) {
-    ++weights[exchange.source.key];
-  }
-  for (auto& [key, weight] : weights) {
-    weight -= std::min(weight, regulars_.knows(key) ? kKept : std::size_t{0});
-  }
+  // This is done for each connection of a flood: it looks up no text.
+  const auto weight = [](const Companions& source) {
+    return source.connections - (source.known ? std::min(source.connections, kKept) : 0);
+  };
   const auto now = Clock::now();
   Exchange* victim = nullptr;
   std::tuple<std::size_t, bool, Clock::duration, Clock::duration> most;
@@ -50,10 +50,11 @@ Exchange* Gate::find_victim(const Eligible& eligible) {
       continue;
     }
     const bool closing = exchange.phase == Exchange::Phase::closing;
-    if (closing && exchange.stream.undelivered() == 0) {
+    const bool left = exchange.left && exchange.phase == Exchange::Phase::greeting;
+    if (left || (closing && exchange.stream.undelivered() == 0)) {
       return &exchange;
     }
-    const std::tuple rank(weights[exchange.source.key], closing, waited_for(exchange, now),
+    const std::tuple rank(weight(*exchange.of_source), closing, waited_for(exchange, now),
                           -exchange.accepted.time_since_epoch());
     if (victim == nullptr || rank > most) {
       victim = &exchange;
@@ -63,6 +64,22 @@ Exchange* Gate::find_victim(const Eligible& eligible) {
   return victim;
 }
 
+/// Of handshakes there may be fewer than of connections, and fewer still of one source.
+void Gate::make_room_for_handshake(const Exchange& latest) {
+  const auto* const source = latest.of_source;
+  const auto shakes = [](const Exchange& each) { return each.phase == Exchange::Phase::greeting; };
+  const auto shakes_there = [&](const Exchange& each) { return shakes(each) && each.of_source == source; };
+  const auto count = [this](const auto& which) {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(exchanges_, [&](const auto& each) { return which(each.second); }));
+  };
+  if (count(shakes_there) > limits_.source_handshakes) {
+    displace(shakes_there);
+  } else if (count(shakes) > limits_.handshakes) {
+    displace(shakes);
+  }
+}
+
 /// Closes one connection. False: none is eligible.
 bool Gate::displace(const Eligible& eligible) {
   for (int attempt = 0;; ++attempt) {
@@ -70,25 +87,14 @@ bool Gate::displace(const Eligible& eligible) {
     if (victim == nullptr) {
       return false;
     }
-    const auto phase = victim->phase;
     // What it sent may have waited for us: then it did not keep us waiting.
     const bool waits_for_us = attempt < kSecondChances && victim->waits_for_request() && !victim->paused &&
                               !victim->in_line && has_pending(victim->stream.fd());
-    if (waits_for_us && phase == Exchange::Phase::greeting) {
-      greet(*victim);
+    if (waits_for_us) {
+      wait_to_be_read(*victim);
       continue;
     }
-    if (waits_for_us) {
-      const Id id = victim->id;
-      if (!step(*victim, 0)) {
-        drop(id);
-        return true;
-      }
-      if (victim->phase != phase) {
-        continue;
-      }
-    }
-    if (phase != Exchange::Phase::closing || victim->stream.undelivered() > 0) {
+    if (victim->phase != Exchange::Phase::closing || victim->stream.undelivered() > 0) {
       ++counters_.displaced;
     }
     drop(victim->id);
@@ -112,8 +118,29 @@ std::size_t Gate::bytes_of(AllHeld& held) {
   return sum;
 }
 
-/// Closes the connections whose clients have taken nothing of them for a while.
-void Gate::drop_stale(const AllHeld& held, Clock::time_point now) {
+/// The same for each source; what several have counts for each.
+Gate::BytesOfSources Gate::bytes_of_sources(const AllHeld& held) const {
+  std::unordered_map<const Pieces*, std::size_t> sizes;
+  for (const Held& each : held) {
+    sizes.emplace(each.body.lock().get(), each.size);
+  }
+  std::map<std::string, std::set<const Pieces*>> bodies;
+  for (const auto& [id, exchange] : exchanges_) {
+    if (exchange.answer.body && sizes.contains(exchange.answer.body.get())) {
+      bodies[exchange.source.key].insert(exchange.answer.body.get());
+    }
+  }
+  BytesOfSources bytes;
+  for (const auto& [source, own] : bodies) {
+    for (const Pieces* const body : own) {
+      bytes[source] += sizes.at(body);
+    }
+  }
+  return bytes;
+}
+
+/// Closes the connections whose clients have taken nothing of them for a while, or those of one source.
+void Gate::drop_stale(const AllHeld& held, Clock::time_point now, const std::string* of) {
   std::vector<std::shared_ptr<const Pieces>> bodies;
   for (const Held& each : held) {
     bodies.push_back(each.body.lock());
@@ -121,7 +148,8 @@ void Gate::drop_stale(const AllHeld& held, Clock::time_point now) {
   std::ranges::sort(bodies);
   drop_if(
       [&](const Exchange& each) {
-        return each.phase == Exchange::Phase::sending && each.since + limits_.patience <= now && each.answer.body &&
+        return each.phase == Exchange::Phase::sending && !each.in_line && each.since + limits_.patience <= now &&
+               (of == nullptr || each.source.key == *of) && each.answer.body &&
                std::ranges::binary_search(bodies, each.answer.body);
       },
       &counters_.cut_off);
@@ -129,14 +157,16 @@ void Gate::drop_stale(const AllHeld& held, Clock::time_point now) {
 
 /// Takes one back from the source that has most of them, the one that was made first; of several sources from one that
 /// was never served before. False: nobody has any.
-bool Gate::take_back(const AllHeld& held) {
+/// @param from take it from that one
+bool Gate::take_back(const AllHeld& held, const std::string* from) {
   std::unordered_map<const Pieces*, std::size_t> numbers;  // in the order in which they were made
   for (std::size_t number = 0; number < held.size(); ++number) {
     numbers.emplace(held[number].body.lock().get(), number);
   }
   std::map<std::string, std::set<std::size_t>> numbers_of;
   for (const auto& [id, exchange] : exchanges_) {
-    if (const auto found = numbers.find(exchange.answer.body.get()); exchange.answer.body && found != numbers.end()) {
+    const auto found = numbers.find(exchange.answer.body.get());
+    if (exchange.answer.body && found != numbers.end() && (from == nullptr || exchange.source.key == *from)) {
       numbers_of[exchange.source.key].insert(found->second);
     }
   }

@@ -15,8 +15,9 @@ namespace tacho::web {
 namespace {
 
 constexpr unsigned char kHandshakeRecord = 22;
-constexpr unsigned kLooks = 8;                       // at what comes in drips, before the clock says when to look again
-constexpr std::size_t kTurn = std::size_t{1} << 20;  // bytes sent before others have their turn
+constexpr unsigned kLooks = 8;             // at what comes in drips, before the clock says when to look again
+constexpr std::size_t kAtOnce = 64 << 10;  // bytes of an answer that wait for nobody
+constexpr std::size_t kTurn = 256 << 10;   // bytes sent before others have their turn
 constexpr std::size_t kMaxDrained = std::size_t{1} << 20;  // bytes of a body that nobody reads
 
 constexpr std::string_view kSpeakTls =
@@ -28,46 +29,63 @@ constexpr std::string_view kSpeakTls =
 bool Gate::step(Exchange& exchange, unsigned events) {
   switch (exchange.phase) {
     case Exchange::Phase::greeting:
-      // That there is room to write is news only to who waits for it.
-      return (events & ~static_cast<unsigned>(EPOLLOUT)) == 0 && !exchange.stream.wants_to_write() ? true
-                                                                                                   : greet(exchange);
+      exchange.left = exchange.left || (events & static_cast<unsigned>(EPOLLRDHUP)) != 0;
+      [[fallthrough]];
     case Exchange::Phase::reading:
-      return read(exchange);
+      // That there is room to write is news only to who waits for it.
+      if ((events & ~static_cast<unsigned>(EPOLLOUT)) != 0 || exchange.stream.wants_to_write()) {
+        wait_to_be_read(exchange);
+      }
+      return true;
     case Exchange::Phase::working:
       return (events & (EPOLLHUP | EPOLLERR)) == 0;  // a client that only sends no more still waits for its answer
     case Exchange::Phase::sending:
-      return write(exchange);
+      if ((events & static_cast<unsigned>(EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) {
+        line_up(sendings_, exchange, exchange.of_source->known);
+      }
+      return true;
     case Exchange::Phase::closing:
       return drain(exchange);
   }
   std::unreachable();
 }
 
-/// A handshake takes long, milliseconds with an RSA key: each in its turn.
-bool Gate::greet(Exchange& exchange) {
+/// For this thread, which does what takes long of each in its turn.
+void Gate::line_up(FairQueue<Id>& line, Exchange& exchange, bool goes_first) {
   if (!exchange.in_line) {
     exchange.in_line = true;
     exchange.in_line_since = Clock::now();
-    // Who answers our part has waited for it, and takes little of our time.
-    const bool goes_first = exchange.stream.has_answered() || regulars_.knows(exchange.source.key);
-    handshakes_.push(exchange.source.key, exchange.id, goes_first);
+    line.push(exchange.source.key, exchange.id, goes_first);
   }
-  return true;
 }
 
-void Gate::shake_hands() {
-  const auto until = Clock::now() + limits_.handshaking;
-  while (handshakes_.size() > 0 && Clock::now() < until) {
-    const Id id = *handshakes_.pop();
-    Exchange* const exchange = find(id);
-    if (exchange == nullptr) {
-      continue;
-    }
+/// Null: it has left meanwhile.
+Exchange* Gate::next_in(FairQueue<Id>& line) {
+  Exchange* const exchange = find(*line.pop());
+  if (exchange != nullptr) {
     exchange->in_line = false;
     exchange->quiet_since = Clock::now();
     exchange->since += exchange->quiet_since - exchange->in_line_since;  // its time does not run while it waits for us
-    if (exchange->phase == Exchange::Phase::greeting && !shake_hands(*exchange)) {
-      drop(id);
+  }
+  return exchange;
+}
+
+/// A handshake takes milliseconds with an RSA key; heads come by the thousand.
+void Gate::wait_to_be_read(Exchange& exchange) {
+  const bool greets = exchange.phase == Exchange::Phase::greeting;
+  // Who answers our part of a handshake has waited for it, and takes little of our time.
+  const bool answers = greets && exchange.stream.has_answered();
+  line_up(greets ? handshakes_ : readings_, exchange, answers || exchange.of_source->known);
+}
+
+/// Does it for those in line that are still in that phase, until the time is over.
+void Gate::take_turns(FairQueue<Id>& line, Exchange::Phase phase, std::chrono::milliseconds time,
+                      bool (Gate::*what)(Exchange&)) {
+  const auto until = Clock::now() + time;
+  while (line.size() > 0 && Clock::now() < until) {
+    Exchange* const exchange = next_in(line);
+    if (exchange != nullptr && exchange->phase == phase && !(this->*what)(*exchange)) {
+      drop(exchange->id);
     }
   }
 }
@@ -167,12 +185,18 @@ bool Gate::answer(Exchange& exchange, Rendered rendered, bool good) {
   exchange.good = good;
   exchange.phase = Exchange::Phase::sending;
   exchange.since = Clock::now();
-  return write(exchange);
+  const std::size_t size = exchange.answer.body ? size_of(*exchange.answer.body) : 0;
+  return write(exchange, exchange.answer.head.size() + (size <= kAtOnce ? size : 0));
 }
 
-bool Gate::write(Exchange& exchange) {
+/// Who takes hundreds of pages at a time delays who takes one by one turn for each of its own.
+bool Gate::send_more(Exchange& exchange) {
+  return write(exchange, kTurn);
+}
+
+/// Sends no more than that, and lines up for the rest.
+bool Gate::write(Exchange& exchange, std::size_t most) {
   const std::size_t pieces = 1 + (exchange.answer.body ? exchange.answer.body->size() : 0);
-  std::size_t turn = 0;
   while (exchange.piece < pieces) {
     const std::string_view piece =
         exchange.piece == 0 ? exchange.answer.head : (*exchange.answer.body)[exchange.piece - 1].view();
@@ -181,24 +205,25 @@ bool Gate::write(Exchange& exchange) {
       exchange.sent = 0;
       continue;
     }
-    if (turn >= kTurn) {
-      eager_.push_back(exchange.id);
+    if (most == 0) {
+      line_up(sendings_, exchange, exchange.of_source->known);
       return true;
     }
     std::size_t count = 0;
-    switch (exchange.stream.write(piece.substr(exchange.sent), count)) {
+    switch (exchange.stream.write(piece.substr(exchange.sent, most), count)) {
       case Stream::Step::later:
         return true;
       case Stream::Step::ended:
         return false;
       case Stream::Step::done:
         exchange.sent += count;
-        turn += count;
+        most -= count;
         exchange.since = Clock::now();
     }
   }
   if (exchange.good) {
     regulars_.served(exchange.source.key, exchange.since);
+    exchange.of_source->known = regulars_.knows(exchange.source.key);
   }
   return close_softly(exchange);
 }

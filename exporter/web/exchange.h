@@ -15,6 +15,12 @@
 
 namespace tacho::web {
 
+/// What all connections of one source have in common.
+struct Companions {
+  std::size_t connections = 0;
+  bool known = false;  ///< it was served before
+};
+
 /// A connection from accept to close: one request and its answer.
 struct Exchange {
   enum class Phase : std::uint8_t {
@@ -41,12 +47,14 @@ struct Exchange {
   std::uint64_t id;
   Stream stream;
   Source source;
+  Companions* of_source = nullptr;  ///< the same for all of its source
   Phase phase;
   Clock::time_point accepted = Clock::now();
-  Clock::time_point since = accepted;  ///< once the answer goes out: when the client last took some
+  Clock::time_point since = accepted;  ///< when it asked; once the answer goes out: when the client last took some
   unsigned looks = 0;                  ///< that brought less than what was needed
+  bool left = false;                   ///< its client sends no more amid a handshake, which can come to nothing
   bool paused = false;                 ///< news of it wait for the clock
-  bool in_line = false;                ///< for its handshake: it waits for us
+  bool in_line = false;                ///< for its handshake, or for more of its answer: it waits for us
   Clock::time_point in_line_since;
   Clock::time_point quiet_since = accepted;  ///< when all that it had sent was read
 

@@ -23,6 +23,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kAcceptBurst = 64;          // then the connections at hand get their turn
+constexpr std::size_t kEvents = 1024;     // all that there may be: each source finds its turn among them
 constexpr int kUnsent = 64 << 10;         // kept by the kernel beyond what a client's side lets come
 constexpr int kLocalBuffer = 64 << 10;    // the same of a unix socket
 constexpr int kReceiveBuffer = 32 << 10;  // the same of what we do not read yet
@@ -108,31 +109,30 @@ Result<void> Gate::prepare() {
 }
 
 void Gate::run() {
-  std::array<epoll_event, 64> events{};
+  std::array<epoll_event, kEvents> events{};
   while (true) {
-    const bool waits = eager_.empty() && handshakes_.size() == 0;
-    const int timeout = !waits ? 0 : exchanges_.empty() && !stop_ ? -1 : static_cast<int>(kLookEvery.count());
+    const bool busy = handshakes_.size() + readings_.size() + sendings_.size() > 0;
+    const int timeout = busy ? 0 : exchanges_.empty() && !stop_ ? -1 : static_cast<int>(kLookEvery.count());
     const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
-    for (const epoll_event& event : std::span(events).first(static_cast<std::size_t>(std::max(count, 0)))) {
-      if ((event.data.u64 & kListenerBit) != 0) {
-        const int fd = static_cast<int>(event.data.u64 & ~kListenerBit);
-        if (std::ranges::find(listeners_, fd, &Listener::fd) != listeners_.end()) {
-          accept_all(fd);
-        }
-      } else if (Exchange* const exchange = find(event.data.u64);
-                 exchange != nullptr && !step(*exchange, event.events)) {
+    const auto news = std::span(events).first(static_cast<std::size_t>(std::max(count, 0)));
+    for (const epoll_event& event : news) {
+      if (Exchange* const exchange = find(event.data.u64); exchange != nullptr && !step(*exchange, event.events)) {
         drop(event.data.u64);
+      }
+    }
+    for (const epoll_event& event : news) {
+      const int fd = static_cast<int>(event.data.u64 & ~kListenerBit);
+      if ((event.data.u64 & kListenerBit) != 0 &&
+          std::ranges::find(listeners_, fd, &Listener::fd) != listeners_.end()) {
+        accept_all(fd);
       }
     }
     for (Workers* workers : {handlers_.get(), page_maker_.get(), password_checker_.get()}) {
       workers->collect();
     }
-    for (const Id id : std::exchange(eager_, {})) {
-      if (Exchange* const exchange = find(id); exchange != nullptr && !step(*exchange, 0)) {
-        drop(id);
-      }
-    }
-    shake_hands();
+    take_turns(handshakes_, Exchange::Phase::greeting, limits_.handshaking, &Gate::shake_hands);
+    take_turns(readings_, Exchange::Phase::reading, limits_.reading, &Gate::read);
+    take_turns(sendings_, Exchange::Phase::sending, limits_.sending, &Gate::send_more);
     const auto now = Clock::now();
     if (now >= next_look_) {
       next_look_ = now + kLookEvery;
@@ -207,24 +207,21 @@ void Gate::admit(UniqueFd connection) {
   if (source.address.empty()) {
     ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kLocalBuffer, sizeof(kLocalBuffer));
   }
-  const std::string key = source.key;
-  exchanges_.try_emplace(id, id, std::move(connection), config_.tls() ? context_.get() : nullptr, std::move(source));
+  Exchange& exchange =
+      exchanges_.try_emplace(id, id, std::move(connection), config_.tls() ? context_.get() : nullptr, std::move(source))
+          .first->second;
+  const auto [companions, is_new] = companions_.try_emplace(exchange.source.key);
+  exchange.of_source = &companions->second;
+  ++exchange.of_source->connections;
+  if (is_new) {
+    exchange.of_source->known = regulars_.knows(exchange.source.key);
+  }
   counters_.open = exchanges_.size();
   if (!watch(epoll_.get(), fd, kAllEvents, id)) {
     ++counters_.displaced;
     drop(id);
-    return;
-  }
-  const auto shakes = [](const Exchange& each) { return each.phase == Exchange::Phase::greeting; };
-  const auto shakes_there = [&](const Exchange& each) { return shakes(each) && each.source.key == key; };
-  const auto count = [this](const auto& which) {
-    return static_cast<std::size_t>(
-        std::ranges::count_if(exchanges_, [&](const auto& each) { return which(each.second); }));
-  };
-  if (count(shakes_there) > limits_.source_handshakes) {
-    displace(shakes_there);
-  } else if (count(shakes) > limits_.handshakes) {
-    displace(shakes);
+  } else if (exchange.phase == Exchange::Phase::greeting) {
+    make_room_for_handshake(exchange);
   }
 }
 
@@ -242,7 +239,9 @@ void Gate::look_at_clocks(Clock::time_point now) {
       },
       &counters_.timed_out);
   drop_if(
-      [&](const Exchange& each) { return each.phase == Phase::sending && each.since + limits_.client_timeout <= now; },
+      [&](const Exchange& each) {
+        return each.phase == Phase::sending && !each.in_line && each.since + limits_.client_timeout <= now;
+      },
       &counters_.cut_off);
   drop_if([&](const Exchange& each) { return has_closed(each, now); }, nullptr);
   for (auto& [id, exchange] : exchanges_) {
@@ -270,6 +269,9 @@ void Gate::drop(Id id) {
   const auto found = exchanges_.find(id);
   if (found->second.owes_answer()) {
     found->second.stream.give_up();
+  }
+  if (--found->second.of_source->connections == 0) {
+    companions_.erase(found->second.source.key);
   }
   counters_.open = exchanges_.size() - 1;
   exchanges_.erase(found);

@@ -90,23 +90,36 @@ bool cut_target(std::string& target, Request& request) {
 }  // namespace
 
 HeadCollector::State HeadCollector::add(std::string_view bytes) {
-  for (const char c : bytes) {
-    if (text_.empty() && (c == '\r' || c == '\n') && ++begin_ < kMaxRequestHead) {
-      continue;
-    }
-    const auto code = static_cast<unsigned char>(c);
-    if ((code < ' ' && c != '\r' && c != '\n' && c != '\t') || code == 0x7f) {
-      return State::malformed;
-    }
-    text_ += c;
-    if (c == '\n' && (text_.ends_with("\r\n\r\n") || text_.ends_with("\n\n"))) {
-      return State::complete;
-    }
-    if (text_.size() >= kMaxRequestHead) {
+  if (text_.empty()) {
+    const std::size_t first = std::min(bytes.find_first_not_of("\r\n"), bytes.size());
+    begin_ += first;
+    bytes.remove_prefix(first);
+    if (begin_ >= kMaxRequestHead) {
       return State::too_large;
     }
   }
-  return State::incomplete;
+  bytes = bytes.substr(0, kMaxRequestHead - text_.size());
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const char c = bytes[i];
+    if (c == '\n') {
+      if (!in_line_) {
+        text_ += bytes.substr(0, i + 1);
+        return State::complete;
+      }
+      in_line_ = false;
+      if (++lines_ > 1 + kMaxHeaders) {
+        return State::too_large;
+      }
+    } else if (c != '\r') {
+      in_line_ = true;
+      const auto code = static_cast<unsigned char>(c);
+      if ((code < ' ' && c != '\t') || code == 0x7f) {
+        return State::malformed;
+      }
+    }
+  }
+  text_ += bytes;
+  return text_.size() < kMaxRequestHead ? State::incomplete : State::too_large;
 }
 
 std::variant<Request, int> parse_request(std::string head) {
@@ -138,6 +151,9 @@ std::variant<Request, int> parse_request(std::string head) {
   const std::size_t hosts = count(request, "Host");
   if (!cut_target(target, request) || hosts > 1 || (hosts == 0 && version == "1.1")) {
     return kBadRequest;
+  }
+  if (request.headers.size() > kMaxHeaders) {  // with the host of its target
+    return kHeadTooLarge;
   }
   if (const int status = refuse_body(request); status != 0) {
     return status;

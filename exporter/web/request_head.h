@@ -20,7 +20,7 @@ class HeadCollector {
     incomplete,  ///< wait for more
     complete,    ///< up to the empty line
     malformed,   ///< will never be a request: a control character
-    too_large,
+    too_large,   ///< in bytes or in headers
   };
 
   State add(std::string_view bytes);
@@ -31,6 +31,8 @@ class HeadCollector {
  private:
   std::string text_;
   std::size_t begin_ = 0;  // after empty lines, which RFC 9112 §2.2 has us ignore
+  std::size_t lines_ = 0;  // that have ended
+  bool in_line_ = false;   // the line that comes is not empty
 };
 
 /// The request in a complete head, or the status that refuses it. Stricter than older HTTP parsers (RFC 9112): one

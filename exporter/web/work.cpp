@@ -4,15 +4,12 @@
 #include <exception>
 #include <utility>
 
-#include "web/encoding.h"
 #include "web/gate.h"
 
 // What the gate gives to threads, and what comes back.
 
 namespace tacho::web {
 namespace {
-
-constexpr auto kPageWaits = std::chrono::seconds(1);  // for those that still send the pages before it
 
 /// Calls a function that answers; what it throws becomes a 500.
 template <class Make>
@@ -28,23 +25,6 @@ std::pair<Rendered, bool> guarded(const Make& make, const RenderOptions& options
   return {render(error_response(500), options), false};
 }
 
-Page make_page(const SharedPage& shared, const std::string& content_type, bool plain, bool zipped) {
-  Page page{.content_type = content_type, .plain = {}, .zipped = {}};
-  Pieces text = shared.make(content_type);
-  if (zipped && size_of(text) >= kMinCompressed) {
-    const bool keep = plain;
-    if (auto compressed = gzip(text, keep)) {
-      page.zipped = std::make_shared<const Pieces>(std::move(*compressed));
-    } else if (!keep) {
-      text = shared.make(content_type);
-    }
-  }
-  if (plain || !page.zipped) {
-    page.plain = std::make_shared<const Pieces>(std::move(text));
-  }
-  return page;
-}
-
 }  // namespace
 
 /// What becomes of a request; false: the exchange is over.
@@ -54,6 +34,7 @@ bool Gate::place(Exchange& exchange, Verdict verdict) {
     return answer(exchange, render(*std::move(verdict.response), exchange.options), good);
   }
   exchange.phase = Exchange::Phase::working;
+  exchange.since = Clock::now();
   exchange.route = verdict.route;
   if (verdict.route == nullptr) {
     queue(passwords_, exchange);
@@ -64,21 +45,13 @@ bool Gate::place(Exchange& exchange, Verdict verdict) {
     queue(requests_, exchange);
     return true;
   }
-  std::string content_type = verdict.route->page->content_type(exchange.request);
-  auto batch = std::ranges::find_if(
-      batches_, [&](const Batch& each) { return each.route == exchange.route && each.content_type == content_type; });
-  if (batch == batches_.end()) {
-    batches_.push_back(
-        {.route = exchange.route, .content_type = std::move(content_type), .ids = {}, .since = Clock::now()});
-    batch = std::prev(batches_.end());
-  }
-  batch->ids.push_back(exchange.id);
+  ask_for_page(exchange);
   return true;
 }
 
 /// Where the line is too long, the source that has most in it loses its newest.
 void Gate::queue(FairQueue<Id>& line, Exchange& exchange) {
-  line.push(exchange.source.key, exchange.id, regulars_.knows(exchange.source.key));
+  line.push(exchange.source.key, exchange.id, exchange.of_source->known);
   while (line.size() > limits_.in_line) {
     const auto id = line.pop_newest_of_largest();
     if (Exchange* const other = find(*id); other != nullptr) {
@@ -89,7 +62,7 @@ void Gate::queue(FairQueue<Id>& line, Exchange& exchange) {
       other->answer = render(std::move(response), other->options);
       other->phase = Exchange::Phase::sending;
       other->since = Clock::now();
-      eager_.push_back(*id);
+      line_up(sendings_, *other, other->of_source->known);
     }
   }
 }
@@ -137,58 +110,6 @@ void Gate::start_password(Exchange& exchange) {
           }
         };
       });
-}
-
-void Gate::start_page(Clock::time_point now) {
-  while (!batches_.empty() && page_maker_->idle()) {
-    std::erase_if(batches_.front().ids, [this](Id id) { return find(id) == nullptr; });
-    if (batches_.front().ids.empty()) {
-      batches_.pop_front();
-      continue;
-    }
-    if (!has_room_for_page(batches_.front().since, now)) {
-      return;
-    }
-    Batch batch = std::move(batches_.front());
-    batches_.pop_front();
-    const auto zips = [this](Id id) { return accepts_gzip(find(id)->options.accept_encoding); };
-    const bool zipped = std::ranges::any_of(batch.ids, zips);
-    const bool plain = !std::ranges::all_of(batch.ids, zips);
-    page_maker_->start([this, batch = std::move(batch), plain, zipped]() -> Workers::Finish {
-      try {
-        Page page = make_page(*batch.route->page, batch.content_type, plain, zipped);
-        return [this, ids = batch.ids, page = std::move(page)] { hand_out(ids, page, true); };
-      } catch (const std::exception& error) {
-        spdlog::error("GET {} failed: {}", batch.route->path, error.what());
-      } catch (...) {
-        spdlog::error("GET {} failed", batch.route->path);
-      }
-      return [this, ids = batch.ids] { hand_out(ids, {}, false); };
-    });
-  }
-}
-
-void Gate::hand_out(const std::vector<Id>& ids, const Page& page, bool made) {
-  for (const auto& body : {page.plain, page.zipped}) {
-    if (body) {
-      hold(pages_, body);
-    }
-  }
-  for (const Id id : ids) {
-    if (const Exchange* const exchange = find(id); exchange != nullptr) {
-      finish(id, made ? render(page, exchange->options) : render(error_response(500), exchange->options), made);
-    }
-  }
-}
-
-bool Gate::has_room_for_page(Clock::time_point waiting_since, Clock::time_point now) {
-  if (bytes_of(pages_) < limits_.held_bytes) {
-    return true;
-  }
-  drop_stale(pages_, now);
-  while (bytes_of(pages_) >= limits_.held_bytes && waiting_since + kPageWaits <= now && take_back(pages_)) {
-  }
-  return bytes_of(pages_) < limits_.held_bytes;
 }
 
 void Gate::finish(Id id, Rendered rendered, bool good) {

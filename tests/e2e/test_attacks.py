@@ -107,21 +107,9 @@ def test_thousands_of_sources_delay_no_scrape_of_who_was_served_before(served, p
 def test_a_flood_of_scrapes_delays_no_scrape():
     with Tacho() as tacho:
         most = attack.limit(tacho.port)
-        stop = threading.Event()
-
-        def flood():
-            while not stop.is_set():
-                attack.scrape(tacho.port)
-
-        clients = [threading.Thread(target=flood) for _ in range(16)]
-        for client in clients:
-            client.start()
-        try:
+        with attack.Crowd(16, lambda: attack.scrape(tacho.port)) as crowd:
             times = attack.times_of_scrapes(tacho.port, SECONDS)
-        finally:
-            stop.set()
-            for client in clients:
-                client.join()
+    assert crowd.steps > 16, "the attack was none"
     assert max(times) <= most, f"the slowest of {len(times)} scrapes took {max(times):.2f} s"
 
 

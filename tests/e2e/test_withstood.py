@@ -16,7 +16,7 @@ from support import attack
 from support.cgroup import Cgroup
 from support.certificate import self_signed
 from support.exposition import OPENMETRICS, Samples
-from support.slow import SKIPPED
+from support.slow import SKIPPED, slow_but
 from support.tacho import Tacho, target
 from support.waiting import wait_until
 
@@ -90,11 +90,15 @@ def test_slow_readers_of_answers_that_are_made_for_each(large, most):
     check_slow_readers(large, most, 500, attack.WHOLE_ELSEWHERE, 48)
 
 
-@pytest.mark.parametrize("path", ["/metrics", "/", "/targets"])
-def test_floods_of_whole_requests(large, most, path):
-    with attack.Crowd(16 if SKIPPED else 64, lambda: attack.scrape(large.port, path=path)) as flood:
+FLOODS = [("/metrics", 400), ("/metrics", 64), ("/", 64), ("/targets", 64)]
+
+
+@pytest.mark.parametrize(("path", "clients"), slow_but([FLOODS[0], FLOODS[3]], FLOODS, "floods that are like others"))
+def test_floods_of_whole_requests(large, most, path, clients):
+    with attack.Flood(large.port, f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode(), clients) as flood:
         check_scrapes(large, most)
-    assert flood.steps > 16
+    print(f"{flood.answers} answers")
+    assert flood.answers > 16
 
 
 ENDLESS = [

@@ -1,14 +1,20 @@
 """Clients that mean no good, and the reader beside them who must not notice."""
 
 import contextlib
+import multiprocessing
 import os
 import selectors
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 import time
 
+from support import paths
+
 IP_BIND_ADDRESS_NO_PORT = 24
+NICE = 5  # of attackers: elsewhere they would take no CPU from whom they attack
 LIMIT = 1.0  # for each scrape of somebody else
 STALLED_BODY = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"
 STALLED_GET = b"GET /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"
@@ -88,27 +94,61 @@ class Stalls:
 
 
 class Crowd:
-    """So many clients at a time, each of which does one thing over and over."""
+    """So many clients at a time, each of which does one thing over and over: threads of a process of their own.
+
+    Python lets one thread of a process run at a time: clients beside it would delay who measures, whatever tacho does.
+    """
 
     def __init__(self, clients: int, step):
-        self._step, self._stop, self.steps = step, threading.Event(), 0
-        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(clients)]
+        fork = multiprocessing.get_context("fork")
+        self._step, self._steps = step, fork.Array("Q", clients, lock=False)
+        self._process = fork.Process(target=self._run, daemon=True)
+
+    @property
+    def steps(self) -> int:
+        return sum(self._steps)
 
     def _run(self):
-        while not self._stop.is_set():
+        os.nice(NICE)
+        for number in range(1, len(self._steps)):
+            threading.Thread(target=self._repeat, args=[number], daemon=True).start()
+        self._repeat(0)
+
+    def _repeat(self, number: int):
+        while True:
             with contextlib.suppress(OSError):
                 self._step()
-                self.steps += 1
+                self._steps[number] += 1
 
     def __enter__(self):
-        for thread in self._threads:
-            thread.start()
+        self._process.start()
         return self
 
     def __exit__(self, *error):
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
+        self._process.kill()
+        self._process.join()
+
+
+class Flood:
+    """So many clients of 127.0.0.1 that ask for the same over and over, and read it as fast as it comes: another process (support/flood.py)."""
+
+    def __init__(self, port: int, request: bytes, clients: int):
+        self._arguments = [str(port), str(clients), request]
+        self.answers = 0
+
+    def __enter__(self):
+        self._process = subprocess.Popen(
+            ["nice", f"-n{NICE}", sys.executable, "-B", "-m", "support.flood", *self._arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=paths.REPOSITORY / "tests",
+        )
+        assert self._process.stdout.readline() == b"all have begun\n"
+        return self
+
+    def __exit__(self, *error):
+        written, _ = self._process.communicate(b"end")
+        self.answers = int(written)
 
 
 class Callers(Crowd):

@@ -69,6 +69,20 @@ TEST_CASE_METHOD(Certified, "Of those that keep us waiting who has just come sta
   CHECK(is_open(spoken));
 }
 
+TEST_CASE_METHOD(Certified, "Who has left amid its handshake makes room first") {
+  Desk desk({.connections = 4, .handshaking = 0ms}, configure());
+  const Client spoken(desk.address());
+  spoken.send(kHello);
+  constexpr unsigned kGone = 8;
+  for (unsigned i = 1; i <= kGone; ++i) {
+    const Client gone(desk.address());
+    gone.send(kHello);
+    CHECK(eventually([&] { return desk.counters().accepted == 1 + i; }));
+  }
+  CHECK(eventually([&] { return desk.counters().displaced == 1 + kGone - 4; }));
+  CHECK(is_open(spoken));
+}
+
 TEST_CASE_METHOD(Certified, "A handshake that waits for us is not late") {
   Desk desk({.handshaking = 0ms, .head_timeout = 50ms}, configure());
   const Client spoken(desk.address());

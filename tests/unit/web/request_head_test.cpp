@@ -30,6 +30,16 @@ TEST_CASE("What will never be a request is not waited for") {
   CHECK(whole(std::string(kMaxRequestHead, 'x')) == State::too_large);
   CHECK(whole(std::string(kMaxRequestHead - 1, 'x')) == State::incomplete);
   CHECK(whole(std::string(kMaxRequestHead * 2, '\n')) != State::incomplete);
+  const auto with_headers = [](std::size_t count) {
+    std::string head = "GET / HTTP/1.1\r\n";
+    for (std::size_t i = 0; i < count; ++i) {
+      head += "a:\r\n";
+    }
+    return head;
+  };
+  CHECK(whole(with_headers(kMaxHeaders)) == State::incomplete);
+  CHECK(whole(with_headers(kMaxHeaders) + "\r\n") == State::complete);
+  CHECK(whole(with_headers(kMaxHeaders + 1)) == State::too_large);
 }
 
 TEST_CASE("A request keeps what it was sent") {
@@ -54,6 +64,12 @@ TEST_CASE("The host of a whole URL counts, not that of the header") {
     CHECK(request.header("Host") == "evil.example:80");
     CHECK(request.headers.size() == 1);
   }
+  std::string full = "GET http://evil.example/ HTTP/1.0\r\n";
+  for (std::size_t i = 0; i < kMaxHeaders; ++i) {
+    full += "a:\r\n";
+  }
+  const auto parsed = parse_request(full + "\r\n");
+  CHECK((std::holds_alternative<int>(parsed) && std::get<int>(parsed) == 431));
 }
 
 TEST_CASE("Any cut of any head is refused or understood, and never more than that") {
