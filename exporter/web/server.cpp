@@ -85,7 +85,6 @@ class Server::Impl {
   }
 
   [[nodiscard]] const std::vector<std::string>& addresses() const { return addresses_; }
-  [[nodiscard]] const LiveConfig& config() const { return *config_; }
   [[nodiscard]] const GateCounters& counters() const { return gate_->counters(); }
 
  private:
@@ -116,10 +115,6 @@ Server::~Server() = default;
 
 std::vector<std::string> Server::addresses() const {
   return impl_->addresses();
-}
-
-bool Server::tls() const {
-  return impl_->config().tls();
 }
 
 Statistics Server::statistics() const {

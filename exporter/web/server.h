@@ -57,8 +57,6 @@ class Server {
   /// The addresses that are listened on, in the order of the options, with the ports the kernel chose: "[::]:9100",
   /// "unix:/path".
   [[nodiscard]] std::vector<std::string> addresses() const;
-  /// Whether clients must speak HTTPS.
-  [[nodiscard]] bool tls() const;
   [[nodiscard]] Statistics statistics() const;
 
  private:
