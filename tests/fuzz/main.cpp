@@ -56,12 +56,30 @@ std::string kind_of(const std::string& text) {
   return text.substr(0, text.find_first_of("0123456789"));
 }
 
+/// Whether nothing but times is different.
+bool is_of_times_alone(const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(": sum of ") == std::string::npos) {
+      return false;
+    }
+  }
+  return true;
+}
+
 std::set<std::string> seen;
+std::uint64_t once_in_times = 0;
 
 /// Whether a life came out otherwise; then its shortest part that does is printed, once for every kind of difference.
 bool differs(Driver& driver, const std::string& name, const Life& life) {
   const std::string first = outcome(driver, life);
   if (first.empty()) {
+    return false;
+  }
+  // What is awaited is known to some microseconds, of a machine that nothing else disturbs.
+  if (is_of_times_alone(first) && outcome(driver, life).empty()) {
+    std::cout << "== " << name << ", once:\n" << first << std::flush;
+    ++once_in_times;
     return false;
   }
   std::cout << "== " << name << "\n" << (wishes.shrinks ? "" : to_text(life)) << first << std::flush;
@@ -101,10 +119,11 @@ TEST_CASE("lives are counted as the model says") {
     different += differs(driver, fmt::format("seed {}", seed), generate(seed)) ? 1 : 0;
     ++lived;
   }
-  std::cout << fmt::format("{} lives, {} of them counted otherwise, {} not judged\n", lived, different,
-                           driver.excused());
+  std::cout << fmt::format("{} lives, {} of them counted otherwise, {} once in times alone, {} not judged\n", lived,
+                           different, once_in_times, driver.excused());
   CHECK(lived > 0);
   CHECK(different == 0);
+  CHECK(once_in_times <= 1 + lived / 1000);
 }
 
 int main(int argc, char** argv) {
