@@ -43,15 +43,6 @@ const volatile __u32 jiffy_ns = 0;
 BUSY_CLOCK(busy, FIELD, BITFIELD)
 BUSY_CLOCK(subflow_busy, BPF_CORE_READ, BPF_CORE_READ_BITFIELD_PROBED)
 
-/* The first one of a multipath socket; NULL for any other. */
-static __always_inline const struct tcp_sock *subflow_of(struct sock *sk)
-{
-	/* A kernel without MPTCP does not know the type. */
-	if (!bpf_core_type_exists(struct mptcp_sock) || !is_mptcp(sk))
-		return NULL;
-	return (const struct tcp_sock *)BPF_CORE_READ((struct mptcp_sock *)sk, first);
-}
-
 static __always_inline bool is_unix_stream(const struct socket_state *st)
 {
 	return st->close_unseen;

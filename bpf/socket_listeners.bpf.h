@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The sockets that listen, and their ports: there a connection whose beginning was missed is a server's. */
+/* The sockets that listen, and their ports; which connections are theirs whose beginning was missed. */
 #pragma once
 
 #include "socket_storage.bpf.h"
@@ -73,4 +73,25 @@ static __always_inline void note_listener(struct sock *sk)
 
 	if (key.port)
 		add_listener((u64)sk, &key);
+}
+
+/*
+ * Which end of a connection is it whose birth was not seen? What was accepted began as a copy of the
+ * listening socket, with its backlog, but without the note that its program has chosen the port
+ * (sk_clone_lock()). Where it shows neither, as with a backlog of 0, somebody listens on the port of a
+ * server; a client gets there with SO_REUSEPORT only. What comes from a checkpoint has chosen its port at
+ * either end.
+ */
+static __always_inline u8 stream_role(struct sock *sk)
+{
+	struct sock *shown = is_mptcp(sk) ? (struct sock *)subflow_of(sk) : sk;
+	struct listening_port key;
+
+	if ((BPF_CORE_READ_BITFIELD_PROBED(shown, sk_userlocks) & SOCK_BINDPORT_LOCK) &&
+	    BPF_CORE_READ_BITFIELD_PROBED(shown, __sk_common.skc_reuseport))
+		return TACHO_ROLE_CLIENT;
+	if (BPF_CORE_READ(shown, sk_max_ack_backlog))
+		return TACHO_ROLE_SERVER;
+	key = port_of(sk);
+	return bpf_map_lookup_elem(&listening_ports, &key) ? TACHO_ROLE_SERVER : TACHO_ROLE_CLIENT;
 }

@@ -252,8 +252,6 @@ static __always_inline u8 unix_role(struct sock *sk, u32 direction, bool older)
 /* The role of a socket whose birth was not seen. */
 static __always_inline u8 guess_role(struct sock *sk, u32 direction, bool older, u32 index)
 {
-	struct listening_port key;
-
 	if (is_unix(sk))
 		return unix_role(sk, direction, older);
 	if (is_udp(sk))
@@ -262,8 +260,7 @@ static __always_inline u8 guess_role(struct sock *sk, u32 direction, bool older,
 		return TACHO_ROLE_OTHER;
 	if (FIELD(sk, __sk_common.skc_state) == TCP_LISTEN)
 		return TACHO_ROLE_LISTENER;
-	key = port_of(sk);
-	return bpf_map_lookup_elem(&listening_ports, &key) ? TACHO_ROLE_SERVER : TACHO_ROLE_CLIENT;
+	return stream_role(sk);
 }
 
 static __always_inline bool sent_data_with_syn(struct tcp_sock *tp)

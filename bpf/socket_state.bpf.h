@@ -212,6 +212,15 @@ static __always_inline bool is_mptcp(struct sock *sk)
 	return (family == AF_INET || family == AF_INET6) && FIELD(sk, sk_protocol) == IPPROTO_MPTCP;
 }
 
+/* The first subflow of a multipath socket; NULL for any other socket. */
+static __always_inline const struct tcp_sock *subflow_of(struct sock *sk)
+{
+	/* A kernel without MPTCP does not know the type. */
+	if (!bpf_core_type_exists(struct mptcp_sock) || !is_mptcp(sk))
+		return NULL;
+	return (const struct tcp_sock *)BPF_CORE_READ((struct mptcp_sock *)sk, first);
+}
+
 /* Has a library in the kernel taken the stream over? That is TLS, where a program has asked for it. */
 static __always_inline bool has_kernel_tls(const struct tcp_sock *tp)
 {

@@ -38,6 +38,7 @@ struct sock_common {
 	unsigned short skc_family;
 	volatile unsigned char skc_state;
 	unsigned char skc_ipv6only : 1;
+	unsigned char skc_reuseport : 1;
 	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
@@ -69,6 +70,7 @@ struct sock {
 	unsigned char sk_shutdown;
 	unsigned char sk_userlocks : 4;
 	int sk_forward_alloc;
+	u32 sk_max_ack_backlog;
 	u16 sk_type;
 	u16 sk_protocol;
 	struct socket *sk_socket;

@@ -136,7 +136,7 @@ TEST_CASE("a server that listened unseen gets its role with every new connection
   }
 }
 
-TEST_CASE("a connection that is older than tacho to a server that listened unseen has its role by the port") {
+TEST_CASE("a connection that is older than tacho to a server that listened unseen is served") {
   const Cgroup cgroup(playground() + "/" + unique_name());
   Child server(cgroup.directory(), [](Line& parent) {
     UniqueFd listener = listen_tcp();
