@@ -192,6 +192,9 @@ static __always_inline struct socket_state *bind_by_task(struct sock *sk, const 
 			st->role = guess_role(sk, direction, st->older, target.index);
 		st->target = target;
 		take_role(sk, st, st->role);
+		/* Its beginning was not seen. */
+		if (fresh && role == TACHO_ROLE_NONE && st->http2 == HTTP2_AUTO)
+			st->http2 = HTTP2_OLDER;
 		if (st->role == TACHO_ROLE_CLIENT || st->role == TACHO_ROLE_DATAGRAM_CLIENT) {
 			connect_connection(sk, st);
 			/* What is being sent is a call of this user's. */

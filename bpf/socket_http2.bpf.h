@@ -9,10 +9,10 @@
  * length, never read.
  *
  * A connection is followed from its preface, with which it begins or goes on after an upgrade from HTTP/1.1
- * (RFC 7540, 3.2): the first reads of a connection are looked at for these 24 bytes. Where a target says
- * `http2: true`, a connection that is older than tacho is followed from the first operation that begins like
- * a frame; whatever does not look like one any more makes us look anew, and is counted. Buffers of io_uring
- * are not found: there turns count.
+ * (RFC 7540, 3.2): the first reads of a connection are looked at for these 24 bytes. A connection that is
+ * older than tacho is followed from the first read that begins with a request beyond doubt, or, where a
+ * target says `http2: true`, from the first operation that begins like a frame; whatever does not look like
+ * one any more makes us look anew, and is counted. Buffers of io_uring are not found: there turns count.
  */
 #pragma once
 
@@ -211,6 +211,11 @@ http2_state_of(struct socket_state *st, struct sock *sk, struct socket_shard *sh
 		return NULL;
 	else
 		begins = http2_preface_end(st, bytes);
+	if (!begins && st->http2 >= HTTP2_OLDER) {
+		begins = http2_request_begins(bytes);
+		if (begins == HTTP2_MAY_BE)
+			return NULL;
+	}
 	if (begins) {
 		h2 = bpf_sk_storage_get(&http2_states, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 		if (h2) {
@@ -227,7 +232,8 @@ http2_state_of(struct socket_state *st, struct sock *sk, struct socket_shard *sh
 	/* A server that reads the first bytes one by one has not read the preface yet, or not to its end. */
 	if (bytes >= HTTP2_PREFACE_LEAST || (st->turns > 1 && !st->preface))
 		st->http2++;
-	if (st->http2 == HTTP2_ON || st->http2 == HTTP2_AUTO + HTTP2_TRIES)
+	if (st->http2 == HTTP2_ON || st->http2 == HTTP2_AUTO + HTTP2_TRIES ||
+	    st->http2 == HTTP2_OLDER + HTTP2_OLDER_TRIES)
 		st->http2 = HTTP2_OFF;
 	return NULL;
 }

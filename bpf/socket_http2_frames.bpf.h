@@ -102,6 +102,58 @@ __noinline u32 http2_begins(u64 bytes, u32 direction)
 	       http2_is_header(header);
 }
 
+/* The flags of HEADERS (RFC 9113, 6.2), and that of them which one frame without continuation has. */
+#define HTTP2_HEADERS_FLAGS 0x2d
+#define HTTP2_END_HEADERS 0x4
+/* Frames in front of a request's, in the read that begins with them. */
+#define HTTP2_FRAMES_BEFORE 3
+
+/* A frame that asks for nothing, of which hardly more than its length can be wrong. */
+static __always_inline bool http2_is_sign_of_life(const u8 *h)
+{
+	return h[3] >= HTTP2_PRIORITY && h[3] <= HTTP2_WINDOW_UPDATE && http2_is_header(h) &&
+	       http2_length(h) <= HTTP2_PREFACE_BYTES;
+}
+
+enum { HTTP2_NOT_FOUND, HTTP2_REQUEST, HTTP2_MAY_BE };
+
+/*
+ * Does the running read begin with a request of HTTP/2, or with signs of life and a request? Of a connection
+ * that is older than tacho nothing else is known, so it must be no accident: one whole frame of HEADERS on a
+ * client's stream, that ends with the read or where another frame begins. HTTP2_MAY_BE: there are signs of
+ * life alone. A global function: verified once a program.
+ */
+__noinline u32 http2_request_begins(u64 bytes)
+{
+	const void *buffer = first_buffer(&bytes);
+	u8 header[HTTP2_HEADER];
+	u32 length = 0;
+
+	for (u32 frames = 0; frames <= HTTP2_FRAMES_BEFORE; frames++) {
+		if (!buffer || bytes < HTTP2_HEADER || bpf_probe_read_user(header, HTTP2_HEADER, buffer))
+			return HTTP2_NOT_FOUND;
+		length = HTTP2_HEADER + http2_length(header);
+		if (!http2_is_sign_of_life(header) || length > bytes)
+			break;
+		bytes -= length;
+		buffer += length;
+		if (!bytes)
+			return HTTP2_MAY_BE;
+	}
+	if (header[3] != HTTP2_HEADERS || (header[4] & ~HTTP2_HEADERS_FLAGS) ||
+	    !(header[4] & HTTP2_END_HEADERS) || header[5] & 0x80 || !(header[8] & 1) ||
+	    length == HTTP2_HEADER || length > HTTP2_FRAME_BYTES)
+		return HTTP2_NOT_FOUND;
+	if (bytes == length)
+		return HTTP2_REQUEST;
+	if (bytes < length + HTTP2_HEADER || bpf_probe_read_user(header, HTTP2_HEADER, buffer + length))
+		return HTTP2_NOT_FOUND;
+	return http2_is_header(header) && header[3] <= HTTP2_WINDOW_UPDATE &&
+		       http2_length(header) <= HTTP2_FRAME_BYTES
+		   ? HTTP2_REQUEST
+		   : HTTP2_NOT_FOUND;
+}
+
 /* Room for what the verifier thinks could be written. */
 #define HTTP2_PREFACE_ROOM 8
 

@@ -10,6 +10,8 @@
 #define HTTP2_STEPS (1 << 16)
 /* Operations (reads, where only the preface is looked for) until a connection is taken for HTTP/1. */
 #define HTTP2_TRIES 4
+/* Reads of a connection that is older than tacho in which a request is looked for. */
+#define HTTP2_OLDER_TRIES 16
 
 enum http2_follow {
 	HTTP2_OFF,
@@ -17,6 +19,8 @@ enum http2_follow {
 	HTTP2_ON = HTTP2_TRY + HTTP2_TRIES,    /* frames count, turns do not */
 	HTTP2_AUTO,			       /* and up to HTTP2_AUTO + HTTP2_TRIES - 1: only the preface */
 	HTTP2_SHED = HTTP2_AUTO + HTTP2_TRIES, /* it is HTTP/2, but turns count (TACHO_SHED_STREAMS) */
+	HTTP2_OLDER, /* and up to HTTP2_OLDER + HTTP2_OLDER_TRIES - 1: the preface, or a request that is no
+			accident */
 };
 
 /* A stream whose reply has not begun. */

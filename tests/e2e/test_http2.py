@@ -1,5 +1,6 @@
 """Cleartext HTTP/2 and gRPC, counted by frames: without being asked where a connection begins with the preface."""
 
+import concurrent.futures
 import contextlib
 import re
 import time
@@ -63,17 +64,19 @@ def test_grpc(cgroups, agree):
         check_nothing_lost(change)
 
 
-def test_connections_older_than_tacho(cgroups, agree):
+@pytest.mark.parametrize("keys", [{}, {"http2": True}])
+@pytest.mark.parametrize("at_a_time", [1, 8])
+def test_connections_older_than_tacho(cgroups, agree, keys, at_a_time):
     group = cgroups("grpc")
     with GrpcEcho(group.prefix) as server, grpc.insecure_channel(server.address) as channel:
         unary = channel.unary_unary(UNARY)
         for _ in range(7):
             unary(b"before", timeout=20)
-        with following("grpc", group, http2=True) as tacho:
-            with tacho.watch("grpc") as change:
-                for _ in range(101):
-                    unary(b"after", timeout=20)
-            agree("gRPC, older connection", Counted(client="grpc", requests=101, seconds=1), change)
+        with following("grpc", group, **keys) as tacho:
+            with tacho.watch("grpc") as change, concurrent.futures.ThreadPoolExecutor(at_a_time) as pool:
+                for answer in [pool.submit(unary, b"after", timeout=20) for _ in range(301)]:
+                    answer.result()
+            agree(f"gRPC, older connection, {at_a_time} at a time", Counted(client="grpc", requests=301, seconds=1), change)
             check_nothing_lost(change)
 
 

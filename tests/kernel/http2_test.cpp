@@ -125,36 +125,6 @@ TEST_CASE("requests of an HTTP/2 connection are streams, however reads and write
   CHECK(tacho.page().value("tacho_requests_in_flight") == 0);
 }
 
-TEST_CASE("an HTTP/2 connection that is older than tacho is followed from the next frame on") {
-  const Cgroup cgroup(playground() + "/" + unique_name());
-  Child server(cgroup.directory(), [](Line& parent) {
-    const UniqueFd listener = listen_tcp();
-    parent.tell(port_of(listener));
-    const UniqueFd connection = accept_from(listener);
-    while (const auto size = static_cast<std::size_t>(parent.hear())) {
-      receive_all(connection, size, size, by_recv);
-      send_bytes(connection, frame(kHeaders, static_cast<std::uint32_t>(parent.hear()), 10));
-      parent.tell();
-    }
-  });
-  const UniqueFd client = connect_tcp(static_cast<std::uint16_t>(server.hear()));
-  const auto ask_stream = [&](const std::string& text, std::uint32_t stream) {
-    send_bytes(client, text);
-    server.tell(text.size());
-    server.tell(stream);
-    (void)server.hear();
-  };
-  ask_stream(kPreface + frame(kSettings, 0, 0) + frame(kHeaders, 1, 10), 1);
-  Running tacho(following(cgroup.path()));
-  for (std::uint32_t stream = 3; stream < 3 + 2 * 23; stream += 2) {
-    ask_stream(frame(kHeaders, stream, 10), stream);
-  }
-  CHECK(tacho.page().value("tacho_requests_total") == 23);
-  CHECK(lost(tacho.page()) == 0);
-  server.tell(0);
-  server.finish();
-}
-
 TEST_CASE("what is not HTTP/2 is counted by turns on a target that would follow it, and told when it breaks off") {
   const Cgroup cgroup(playground() + "/" + unique_name());
   Running tacho(following(cgroup.path()));

@@ -8,7 +8,7 @@
 namespace tacho::kernel_test {
 
 inline const std::string kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-enum FrameType : std::uint8_t { kData = 0, kHeaders = 1, kReset = 3, kSettings = 4 };
+enum FrameType : std::uint8_t { kData = 0, kHeaders = 1, kReset = 3, kSettings = 4, kPing = 6, kWindowUpdate = 8 };
 
 inline std::string frame(FrameType type, std::uint32_t stream, std::size_t length) {
   std::string text;
