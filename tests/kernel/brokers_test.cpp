@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernel/support/cgroup.h"
 #include "kernel/support/child.h"
 #include "kernel/support/running.h"
 #include "kernel/support/server.h"
@@ -180,4 +181,38 @@ TEST_CASE("a WebSocket is told by its first frame within five requests behind th
   (void)server.hear();
   server.tell();
   server.finish();
+}
+
+TEST_CASE("what is acknowledged on a connection that is older than tacho looks like a request") {
+  const Protocol protocol = GENERATE(filter([](const Protocol& each) { return each.told; }, from_range(protocols())));
+  CAPTURE(protocol.name);
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  Child server = server_that(cgroup.directory(), [&](const UniqueFd& connection, Line& parent) {
+    receive_once(connection, protocol.greeting.size());
+    send_once(connection, kReply);
+    parent.tell();
+    (void)parent.hear();
+    for (int i = 0; i < kDeliveries; ++i) {
+      send_once(connection, kDelivery);
+      receive_once(connection, protocol.acknowledgement.size());
+    }
+    send_once(connection, kDelivery);
+  });
+  const UniqueFd client = connect_to(server);
+  say(client, protocol.greeting);
+  receive_once(client, kReply);
+  (void)server.hear();
+  auto config = watching(cgroup.path());
+  config.probes.poll.enabled = false;
+  Running tacho(config);
+  server.tell();
+  for (int i = 0; i < kDeliveries; ++i) {
+    receive_once(client, kDelivery);
+    say(client, protocol.acknowledgement);
+  }
+  receive_once(client, kDelivery);
+  (void)server.hear();
+  CHECK(tacho.page().value("tacho_requests_total") == kDeliveries);
+  close_connection(server);
+  finish(server);
 }
