@@ -178,6 +178,7 @@ namespace {
 const std::string kProxyLine = "PROXY TCP4 192.0.2.7 192.0.2.8 51234 443\r\n";
 // MySQL's SSLRequest: a packet of 32 bytes, the first that a client sends.
 const std::string kWish = "\x20\0\0\1\x85\xae\xff\x19\0\0\0\1\x2d"s + std::string(23, '\0');
+const std::string kOldHello = "\x16\3\0\0\x79"s + message(1, std::string(0x75, 'h'));
 const std::string kProxyHeader = "\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c"s + std::string(12, '\x16');
 
 const std::vector<Life>& lives() {
@@ -410,6 +411,7 @@ const std::vector<Life>& lives() {
        2,
        3},
       {"a reply that begins with a short piece is one", {hello, flight, says({kRequest}, kShort, {100})}, 2, 1},
+      {"a hello of SSL 3 looks like the length of a packet of MySQL's", {{{kOldHello}, 7}}, 0, 1},
       {"a goodbye to Java, which answers with two", {hello, flight, request, {{kShort}, 40, {40}}}, 2, 1},
       {"a goodbye of Java, which are two", {hello, padded_flight, request, {{kPadded + kPadded}, 24}}, 2, 1},
       {"a goodbye of Java, read in pieces",
