@@ -5,8 +5,8 @@
  *
  * Under TLS 1.2 the choice is in the ServerHello, in the clear. Under TLS 1.3 it is in EncryptedExtensions,
  * of which only the length is visible: the first encrypted record of the server's flight, where the server's
- * library gives each message a record of its own (OpenSSL, GnuTLS, Go do; BoringSSL and rustls do not). With
- * "h2" it is six bytes shorter than with "http/1.1" and nine longer than without a choice; the few other
+ * library gives each message a record of its own (OpenSSL, GnuTLS, Go do; BoringSSL, rustls and Java do not).
+ * With "h2" it is six bytes shorter than with "http/1.1" and nine longer than without a choice; the few other
  * extensions in it (the server's name, early data) are four bytes each.
  */
 #pragma once

@@ -94,6 +94,17 @@ static __always_inline bool answers_handshake(struct socket_state *st, const str
 }
 
 /*
+ * What a client sends under TLS 1.3, if it is as short as a goodbye: enum tls_state. Java says its goodbye in
+ * two sends, which are longer.
+ */
+static __always_inline u8 may_be_last(u32 bytes, u8 otherwise)
+{
+	if (bytes <= CLOSE_NOTIFY_TLS13)
+		return TLS_SHORT;
+	return bytes == CLOSE_NOTIFY_PADDED ? TLS_PADDED : otherwise;
+}
+
+/*
  * What a client sends first on a connection that nothing is known of: enum tls_state. If it is all of a
  * record that is as long as a goodbye, the connection is older than tacho and speaks TLS.
  */
@@ -108,7 +119,7 @@ static __always_inline u8 first_sent(const struct tcp_sock *tp, u32 bytes)
 		return TLS_NONE;
 	if ((u8)record == TLS_ALERT_RECORD)
 		return TLS_ALERT;
-	return (u8)record == TLS_APPLICATION_DATA && bytes <= CLOSE_NOTIFY_TLS13 ? TLS_SHORT : TLS_NONE;
+	return (u8)record == TLS_APPLICATION_DATA ? may_be_last(bytes, TLS_NONE) : TLS_NONE;
 }
 
 /* Has a client sent its certificate, which it was asked for behind the handshake of TLS 1.3? */
@@ -128,6 +139,7 @@ static __always_inline bool proves_client(struct socket_state *st, u32 bytes)
  */
 static __always_inline void begin_goodbye(struct socket_state *st, const struct tcp_sock *tp, u32 bytes)
 {
+	bool again = st->tls == TLS_PADDED && st->call_open && bytes == CLOSE_NOTIFY_PADDED;
 	u32 kind;
 
 	if (speaks_tls(st) || st->tls == TLS_FLIGHT) {
@@ -146,16 +158,16 @@ static __always_inline void begin_goodbye(struct socket_state *st, const struct 
 	if (bytes > CLOSE_NOTIFY_BYTES)
 		return;
 	kind = short_turn(bytes);
-	if (kind == TLS_ALERT)
+	if (kind == TLS_ALERT || (kind == TLS_SHORT && again))
 		st->tls = TLS_ALERT;
-	else if ((kind == TLS_SHORT || kind == TLS_NONE) && bytes <= CLOSE_NOTIFY_TLS13)
-		st->tls = TLS_SHORT;
+	else if (kind == TLS_SHORT || kind == TLS_NONE)
+		st->tls = may_be_last(bytes, st->tls);
 }
 
 /* Something came back: does it answer a goodbye, which is no call? Under TLS 1.3 that is known later. */
 static __always_inline bool answers_goodbye(struct socket_state *st, u64 back)
 {
-	if (st->tls == TLS_SHORT) {
+	if (st->tls == TLS_SHORT || (st->tls == TLS_PADDED && is_short_record(record_header(0) >> 8))) {
 		st->tls = TLS_HELD;
 		st->first_reply = back;
 		return true;

@@ -175,7 +175,7 @@ static __always_inline bool flight_brings_request(const struct socket_state *st,
 	const union record_watch watch = {.all = st->records};
 
 	if (records_were_followed(&watch) && watch.flags & WATCH_FINISHED)
-		return watch.behind > CLOSE_NOTIFY_TLS13 ||
+		return (watch.behind > CLOSE_NOTIFY_TLS13 && watch.behind != CLOSE_NOTIFY_PADDED_TWICE) ||
 		       (watch.flags & WATCH_EARLY && watch.flags & WATCH_EARLY_END);
 	if (records_were_followed(&watch))
 		return watch.messages > 1;
@@ -286,13 +286,17 @@ static __always_inline bool answers_early_data(struct socket_state *st)
 }
 
 /*
- * A goodbye is answered by one, which is as long, or of which kTLS shows less; a message as short may come
- * before it.
+ * A goodbye is answered by one, which is as long, or padded, or of which kTLS shows less; a message as short
+ * may come before it.
  */
 static __always_inline bool is_answered_alike(u32 turn, u32 bytes)
 {
 	if (bytes == ALERT_BYTES)
-		return turn <= 2 * CLOSE_NOTIFY_TLS13;
+		return turn <= 2 * CLOSE_NOTIFY_TLS13 || turn == CLOSE_NOTIFY_PADDED_TWICE;
+	if (bytes == CLOSE_NOTIFY_TLS13)
+		return turn == bytes || turn == 2 * bytes || is_padded_goodbye(turn);
+	if (is_padded_goodbye(bytes))
+		return turn == CLOSE_NOTIFY_TLS13 || is_padded_goodbye(turn);
 	return (turn == bytes || turn == 2 * bytes) && bytes <= CLOSE_NOTIFY_BYTES;
 }
 

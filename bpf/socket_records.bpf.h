@@ -35,6 +35,8 @@ enum { TLS_CHANGE_CIPHER_SPEC = 20, TLS_ALERT_RECORD = 21, TLS_HANDSHAKE = 22, T
 #define FINISHED_SHA256 53
 #define FINISHED_SHA384 69
 #define FINISHED_CCM_8 45
+/* Java adds 16 bytes of nothing to each record. */
+#define FINISHED_SHA384_PADDED 85
 /* That of a client which resumes a session of TLS 1.2: encrypted, with a MAC and padding at most so long. */
 #define FINISHED_TLS12_MOST 91
 /* EndOfEarlyData, which may stand before it. */
@@ -81,7 +83,8 @@ static __always_inline bool is_finished(u8 type, u32 length)
 {
 	if (type == TLS_HANDSHAKE)
 		return length <= FINISHED_TLS12_MOST;
-	return length == FINISHED_SHA256 || length == FINISHED_SHA384 || length == FINISHED_CCM_8;
+	return length == FINISHED_SHA256 || length == FINISHED_SHA384 || length == FINISHED_CCM_8 ||
+	       length == FINISHED_SHA384_PADDED;
 }
 
 static __always_inline void note_record_of_flight(union record_watch *watch, u8 type, u32 length)

@@ -4,11 +4,12 @@
  * in between (how far it has come, that it is alive) get no reply, and the next piece of the stream looks
  * like one: a request that lasts until something happens to be sent.
  *
- * A push is a send without an open turn, some time after the send before it. After many pushes in a row the
- * rhythm of the stream distinguishes replies from pushes. Acknowledgements are short, arrive at any time
- * between two pushes, and the next push follows at any time, too. A reply is sent sooner than the next push
- * would be. After some turns in a row that look like acknowledgements the connection counts as a stream: from
- * then on a send that does not promptly follow a short message does not answer it.
+ * A push is a send without an open turn, some time after the send before it, all of which has left. After
+ * many pushes in a row the rhythm of the stream distinguishes replies from pushes. Acknowledgements are
+ * short, arrive at any time between two pushes, and the next push follows at any time, too. A reply is sent
+ * sooner than the next push would be, or ends a silence that is too long for the stream. After some turns in
+ * a row that look like acknowledgements the connection counts as a stream: from then on a send that does not
+ * promptly follow a short message does not answer it.
  *
  * Requests whose replies are sent in pieces differ: the pieces are few, or the first one is sent promptly, or
  * the request follows right behind the last piece, or is longer, or is HTTP's. A busy event loop needs a
@@ -29,6 +30,8 @@
 /* Turns of the stream's rhythm, less others. */
 #define STREAMING_TURNS 4
 #define STREAMING_REMEMBERED 8
+/* A silence of more than four gaps is none of the stream's, from which an eighth of one is prompt. */
+#define SILENCE_SHIFT 5
 /* The longest message that can be an acknowledgement: shorter than requests of HTTP. */
 #define ACKNOWLEDGEMENT_BYTES 64
 #define PUSH_GAP_SHIFT 10
@@ -37,6 +40,15 @@
 static __always_inline bool is_streaming(const struct socket_state *st)
 {
 	return st->streaming >= STREAMING_TURNS;
+}
+
+/*
+ * Was something left to send when so many bytes were added to it? Then the pause was the client's, which
+ * reads slowly, and not the server's.
+ */
+static __always_inline bool waits_for_reader(const struct tcp_sock *tp, u32 bytes)
+{
+	return tp && (s32)(FIELD(tp, write_seq) - bytes - FIELD(tp, snd_nxt)) > 0;
 }
 
 /* Something was sent unasked, so long after the send before. */
@@ -68,15 +80,17 @@ static __always_inline void look_for_request(struct socket_state *st)
 /* The open turn is followed by a send: has that nothing to do with it? */
 static __always_inline bool answers_nothing(struct socket_state *st, u64 last_send, u64 now)
 {
-	u64 promptly = (u64)st->push_gap << PUSH_GAP_SHIFT >> 3;
+	u64 promptly = (u64)st->push_gap << PUSH_GAP_SHIFT >> 3, waited, silence;
 	bool unhurried;
 
 	st->pushes = 0;
 	if (!st->may_stream)
 		return false;
-	unhurried = elapsed(st->turn_arrival, now) >= promptly;
+	waited = elapsed(st->turn_arrival, now);
+	silence = elapsed(last_send, st->first_arrival);
+	unhurried = waited >= promptly && (waited > silence || silence <= promptly << SILENCE_SHIFT);
 	if (unhurried && st->turn_bytes <= ACKNOWLEDGEMENT_BYTES) {
-		if (elapsed(last_send, st->first_arrival) >= promptly && st->streaming < STREAMING_REMEMBERED)
+		if (silence >= promptly && st->streaming < STREAMING_REMEMBERED)
 			st->streaming++;
 		return is_streaming(st);
 	}

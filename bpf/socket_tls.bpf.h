@@ -15,11 +15,15 @@
 /* close_notify: 24 bytes in TLS 1.3, 31 with AES-GCM in TLS 1.2, more with a MAC and padding. */
 #define CLOSE_NOTIFY_BYTES 96
 #define CLOSE_NOTIFY_TLS13 24
+/* Java adds 16 bytes of nothing to each record, and says that it ends (user_canceled) before its goodbye. */
+#define CLOSE_NOTIFY_PADDED 40
+#define CLOSE_NOTIFY_PADDED_TWICE 80
 /* Its level and its description, which is all that passes a socket with kTLS. */
 #define ALERT_BYTES 2
 /* Its record in TLS 1.3: two bytes, the type, and a tag of 16, or of 8 (AES-CCM-8). */
 #define SHORT_RECORD 19
 #define SHORT_RECORD_CCM_8 11
+#define SHORT_RECORD_PADDED 35
 
 enum tls_state {
 	TLS_NONE,
@@ -38,7 +42,19 @@ enum tls_state {
 	TLS_ASKED,  /* the same, and it is known which of both it was */
 	TLS_REST,   /* the open turn is the rest of such a request, which has been counted */
 	TLS_OPENING, /* HTTP/2: the open turn is the first one, which may bring settings alone */
+	TLS_PADDED,  /* client, TLS 1.3: what was sent last is as long as Java's goodbye */
 };
+
+static __always_inline bool is_short_record(u32 length)
+{
+	return length == SHORT_RECORD || length == SHORT_RECORD_CCM_8 || length == SHORT_RECORD_PADDED;
+}
+
+/* Is it as long as what Java, under TLS 1.3, says at the end? */
+static __always_inline bool is_padded_goodbye(u32 bytes)
+{
+	return bytes == CLOSE_NOTIFY_PADDED || bytes == CLOSE_NOTIFY_PADDED_TWICE;
+}
 
 /* A handshake record has a message's header at least (RFC 8446, 4). */
 #define HANDSHAKE_RECORD_LEAST 4
@@ -144,7 +160,7 @@ __noinline u32 short_turn(u32 bytes)
 	if (record[0] == TLS_ALERT_RECORD)
 		return TLS_ALERT;
 	length = (u32)record[3] << 8 | record[4];
-	if (record[0] == TLS_APPLICATION_DATA && (length == SHORT_RECORD || length == SHORT_RECORD_CCM_8))
+	if (record[0] == TLS_APPLICATION_DATA && is_short_record(length))
 		return TLS_SHORT;
 	return TLS_CONNECTED;
 }
@@ -187,11 +203,18 @@ static __always_inline u8 connected_turn(u32 bytes)
 	return kind == TLS_NONE ? TLS_SHORT : kind;
 }
 
+/* Is it as long as a goodbye under TLS 1.3, with the header of its record or without? */
+static __always_inline bool may_be_goodbye(u32 bytes)
+{
+	return bytes == CLOSE_NOTIFY_TLS13 || bytes == CLOSE_NOTIFY_TLS13 - TLS_RECORD_HEADER ||
+	       bytes == CLOSE_NOTIFY_PADDED - TLS_RECORD_HEADER || is_padded_goodbye(bytes) ||
+	       bytes == ALERT_BYTES;
+}
+
 /* Has the client gone, or said goodbye? That has not been read yet, or was read last. */
 static __always_inline bool has_parted(const struct socket_state *st, const struct tcp_sock *tp)
 {
-	return (tp && FIELD(tp, rcv_nxt) != FIELD(tp, copied_seq)) || st->read_bytes == CLOSE_NOTIFY_TLS13 ||
-	       st->read_bytes == CLOSE_NOTIFY_TLS13 - TLS_RECORD_HEADER || st->read_bytes == ALERT_BYTES;
+	return (tp && FIELD(tp, rcv_nxt) != FIELD(tp, copied_seq)) || may_be_goodbye(st->read_bytes);
 }
 
 /*

@@ -103,6 +103,7 @@ TEST_CASE("what a server sends when a client's last flight has come is no answer
       {{{{kHello}, kHello}, {{kFinished, kFinished}, answer}, {{kRequest}, answer}}, 2},
       {{{{kHello}, kHello}, {{kFinished + kRequest}, ticket + answer}, {{kRequest}, answer}}, 2},
       {{{{kHello}, kHello}, {{kFinished}, ticket}, {{kShort}, kShort}}, 0},
+      {{{{kHello}, kHello}, {{kChangeCipherSpec, kPaddedFinished}, ticket}, {{kRequest}, answer}}, 1},
       // TLS 1.2: with the keys exchanged, and a session that is resumed.
       {{{{kHello}, kHello},
         {{kKeyExchange, kChangeCipherSpec, kFinished12}, kChangeCipherSpec + kFinished12},
@@ -168,6 +169,13 @@ TEST_CASE("the goodbye of a client that is answered by one is no call") {
       {{{{kHello}, kHello}, {{kShort}, answer + kShort}}, 0},                        // tickets were not read yet
       {{{{kHello}, kHello}, {{kRequest}, answer}, {{kAlert}, answer + kAlert}}, 1},  // the rest of a reply
       {{{{kHello}, kHello}, {{kShort}, answer}, {{kRequest}, answer}}, 2},           // a short call, a long answer
+      // Java's, which are longer: two at once, one and the other's, before tickets were read; and calls as long.
+      {{{{kHello}, kHello}, {{kRequest}, answer}, {{kPadded, kPadded}, kShort}}, 1},
+      {{{{kHello}, kHello}, {{kRequest}, answer}, {{kPadded}, kShort}}, 1},
+      {{{{kHello}, kHello}, {{kRequest}, answer}, {{kPadded}, kPadded}}, 1},
+      {{{{kHello}, kHello}, {{kPadded, kPadded}, answer + kShort}}, 0},
+      {{{{kHello}, kHello}, {{kRequest}, answer}, {{kPadded}, answer}}, 2},
+      {{{{kHello}, kHello}, {{kPadded}, kShort}, {{kPadded}, kPadded}, {{kRequest}, answer}}, 3},
   };
   for (const auto& [flights, calls] : cases) {
     check_calls(flights, calls);

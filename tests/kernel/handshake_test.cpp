@@ -178,11 +178,13 @@ namespace {
 const std::string kProxyLine = "PROXY TCP4 192.0.2.7 192.0.2.8 51234 443\r\n";
 // MySQL's SSLRequest: a packet of 32 bytes, the first that a client sends.
 const std::string kWish = "\x20\0\0\1\x85\xae\xff\x19\0\0\0\1\x2d"s + std::string(23, '\0');
+const std::string kOldHello = "\x16\3\0\0\x79"s + message(1, std::string(0x75, 'h'));
 const std::string kProxyHeader = "\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c"s + std::string(12, '\x16');
 
 const std::vector<Life>& lives() {
   static const Turn hello{{kHello}, 100};
   static const Turn flight{{kChangeCipherSpec + kFinished}, 100};
+  static const Turn padded_flight{{kChangeCipherSpec + kPaddedFinished}, 100};
   static const Turn silent_flight{{kChangeCipherSpec, kFinished}, 0};
   static const Turn key_exchange{{kHello + kChangeCipherSpec}, 100};
   static const Turn request{{kRequest}, 100};
@@ -409,6 +411,36 @@ const std::vector<Life>& lives() {
        2,
        3},
       {"a reply that begins with a short piece is one", {hello, flight, says({kRequest}, kShort, {100})}, 2, 1},
+      {"a hello of SSL 3 looks like the length of a packet of MySQL's", {{{kOldHello}, 7}}, 0, 1},
+      {"a goodbye to Java, which answers with two", {hello, flight, request, {{kShort}, 40, {40}}}, 2, 1},
+      {"a goodbye of Java, which are two", {hello, padded_flight, request, {{kPadded + kPadded}, 24}}, 2, 1},
+      {"a goodbye of Java, read in pieces",
+       {hello,
+        padded_flight,
+        request,
+        {{kPadded.substr(0, 5), kPadded.substr(5), kPadded.substr(0, 5), kPadded.substr(5)}, 24}},
+       2,
+       1},
+      {"a goodbye of Java to Java", {hello, padded_flight, request, {{kPadded + kPadded}, 40, {40}}}, 2, 1},
+      {"half a goodbye of Java, which goes on reading", {hello, padded_flight, request, {{kPadded}, 24}}, 2, 1},
+      {"a goodbye of Java that is not answered", {hello, padded_flight, request, {{kPadded + kPadded}, 0}}, 2, 1},
+      {"a goodbye of Java right behind the flight",
+       {hello, {{kChangeCipherSpec + kPaddedFinished + kPadded + kPadded}, 255}},
+       2,
+       0},
+      {"a certificate of Java",
+       {hello, {{kChangeCipherSpec + kCertificate + kVerify + kPaddedFinished}, 100}, request},
+       2,
+       1},
+      {"requests as long as a goodbye of Java are requests when others follow",
+       {hello, flight, {{kPadded}, 24}, {{kPadded}, 40}, {{kPadded}, 100}, request},
+       2,
+       4},
+      {"a last message to which Java gets no reply, and a goodbye",
+       {hello, padded_flight, request, says({kRequest, kPadded, kPadded}, kShort)},
+       2,
+       1,
+       1},
   };
   return all;
 }

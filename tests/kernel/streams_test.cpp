@@ -142,3 +142,76 @@ TEST_CASE("short requests whose replies come in a few slow pieces are requests, 
 TEST_CASE("short requests of HTTP are requests, if their replies are streams, too") {
   check_slow_pieces("GET /log HTTP/1.1\r\nHost: a\r\n\r\n", 9, 20);
 }
+
+namespace {
+
+constexpr auto kPause = 2ms;     // between pieces
+constexpr auto kAnswer = 5ms;    // until the first of them: longer than an eighth of the pause
+constexpr auto kSilence = 60ms;  // before the next request: more than eight times as long
+constexpr int kBuffer = 8192;
+
+}  // namespace
+
+// A database that finds row after row, asked now and then: what it was asked ends its silence.
+TEST_CASE("short requests whose replies are streams are requests, if they are answered soon after a silence") {
+  constexpr int kRequests = 9;
+  constexpr int kPieces = 20;
+  constexpr std::size_t kQuery = 30;
+  const Watched where;
+  Child server = server_that(where.directory(), [](const UniqueFd& connection, Line&) {
+    for (int i = 0; i < kRequests; ++i) {
+      receive_once(connection, kQuery);
+      std::this_thread::sleep_for(kAnswer);
+      for (int piece = 0; piece < kPieces; ++piece) {
+        send_once(connection, kPiece);
+        std::this_thread::sleep_for(kPause);
+      }
+    }
+  });
+  const UniqueFd client = connect_to(server);
+  for (int i = 0; i < kRequests; ++i) {
+    std::this_thread::sleep_for(kSilence);
+    send_once(client, kQuery);
+    receive_once(client, kPieces * kPiece);
+  }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == kRequests);
+  CHECK(where.value("tacho_oneway_messages_total") == 0);
+  CHECK(where.sum("tacho_request_duration_seconds") >= kRequests * 0.005);
+  close_connection(server);
+  finish(server);
+}
+
+// It could send sooner, but for the client, which reads slowly.
+TEST_CASE("a reply that waits for its reader is no stream, however many pieces it has") {
+  constexpr int kRequests = 9;
+  constexpr int kPieces = 40;
+  constexpr std::size_t kQuery = 30;
+  constexpr std::size_t kLargePiece = 8192;
+  const Watched where;
+  Child server = server_that(where.directory(), [](const UniqueFd& connection, Line&) {
+    CHECK(::setsockopt(connection.get(), SOL_SOCKET, SO_SNDBUF, &kBuffer, sizeof(kBuffer)) == 0);
+    for (int i = 0; i < kRequests; ++i) {
+      receive_once(connection, kQuery);
+      std::this_thread::sleep_for(kGap / 2);
+      for (int piece = 0; piece < kPieces; ++piece) {
+        send_once(connection, kLargePiece);
+      }
+    }
+  });
+  const UniqueFd client = connect_to(server);
+  CHECK(::setsockopt(client.get(), SOL_SOCKET, SO_RCVBUF, &kBuffer, sizeof(kBuffer)) == 0);
+  for (int i = 0; i < kRequests; ++i) {
+    std::this_thread::sleep_for(kGap / 2);
+    send_once(client, kQuery);
+    for (int piece = 0; piece < kPieces; ++piece) {
+      std::this_thread::sleep_for(kGap / 10);
+      receive_once(client, kLargePiece);
+    }
+  }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == kRequests);
+  CHECK(where.value("tacho_oneway_messages_total") == 0);
+  close_connection(server);
+  finish(server);
+}

@@ -40,5 +40,8 @@ inline const std::string kKeyUpdate = record(23, std::string(22, 'k'));
 inline const std::string kWholeFlight = record(23, std::string(1010, 'c'));
 inline const std::string kEndOfEarlyData = record(23, std::string(21, 'e'));
 inline const std::string kLongFinished = record(23, std::string(69, 'f'));
+/// Of Java, which adds 16 bytes of nothing to each record: Finished, and what is as long as a goodbye.
+inline const std::string kPaddedFinished = record(23, std::string(85, 'f'));
+inline const std::string kPadded = record(23, std::string(35, 's'));
 
 }  // namespace tacho::kernel_test
