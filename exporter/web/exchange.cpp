@@ -185,6 +185,7 @@ bool Gate::answer(Exchange& exchange, Rendered rendered, bool good) {
   exchange.good = good;
   exchange.phase = Exchange::Phase::sending;
   exchange.since = Clock::now();
+  exchange.answered = exchange.since;
   const std::size_t size = exchange.answer.body ? size_of(*exchange.answer.body) : 0;
   return write(exchange, exchange.answer.head.size() + (size <= kAtOnce ? size : 0));
 }
@@ -217,6 +218,7 @@ bool Gate::write(Exchange& exchange, std::size_t most) {
         return false;
       case Stream::Step::done:
         exchange.sent += count;
+        exchange.taken += count;
         most -= count;
         exchange.since = Clock::now();
     }

@@ -54,8 +54,8 @@ struct GateLimits {
 /// If there is not room for all, sources are treated fairly. Connections are shed from the source that has most of
 /// them, the oldest first, in whatever state; a source that was served before may keep a few. In line, also to be read,
 /// for handshakes and for each part of a large answer, the sources take turns, oldest first, and those that were served
-/// before precede strangers. One source cannot fill the memory for pages. Data that a client does not take costs little
-/// memory, also in the kernel.
+/// before precede strangers. One source cannot fill the memory for pages; where many do, a page is lost that all who
+/// have it take slowly. Data that a client does not take costs little memory, also in the kernel.
 class Gate {
  public:
   /// Starts the threads, which take no signals if the caller's are blocked. The other parts must outlive the gate.
