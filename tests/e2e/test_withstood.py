@@ -85,6 +85,22 @@ def test_slow_readers_of_large_pages(large, most):
     check_slow_readers(large, most, 60, attack.WHOLE_GET, 96)
 
 
+@pytest.mark.parametrize(("source", "sources"), [(ELSEWHERE, 200), ("127.0.0.1", 1)], ids=["many sources", "the reader's own source"])
+def test_slow_readers_that_always_take_a_little(large, source, sources):
+    """Of pages that are made one after the other, so that they fill the memory for pages, or their source's share of it."""
+    most = attack.limit(large.port, source=source)
+
+    def cut_off() -> float:
+        return large.scrape().get("tacho_web_connections_lost_total", reason="slow_reader")
+
+    before = cut_off()
+    with attack.Drips(large.port, sources, 200, 50):
+        wait_until(lambda: cut_off() > before, 20, "there is no room for more pages")
+        times = attack.times_of_scrapes(large.port, SECONDS, source=source)
+    print(f"{len(times)} scrapes, the slowest took {max(times):.2f} s, {most:.2f} s are allowed")
+    assert max(times) <= most
+
+
 def test_slow_readers_of_answers_that_are_made_for_each(large, most):
     """As many as there may be connections: each would keep one of hundreds of KiB. 16 MiB are kept, and one is being made."""
     check_slow_readers(large, most, 500, attack.WHOLE_ELSEWHERE, 48)

@@ -81,6 +81,19 @@ TEST_CASE("Who reads the end of its answer late, or has closed its side, gets al
   CHECK(Reply::parse(answer).body.size() == kLarge);
 }
 
+TEST_CASE("Who never takes what the kernel keeps for it is counted as one who took too little") {
+  Desk desk({.client_timeout = 100ms});
+  const Client silent(desk.address(), 4096);
+  silent.send(test::get_request("/medium"));
+  CHECK(eventually([&] { return desk.counters().open == 0 && desk.counters().accepted == 1; }));
+  CHECK(desk.counters().cut_off == 1);
+  const Client good(desk.address());
+  good.send(test::get_request("/medium"));
+  CHECK(test::body(good).size() == test::kMedium);
+  CHECK(eventually([&] { return desk.counters().open == 0 && desk.counters().accepted == 2; }));
+  CHECK(desk.counters().cut_off == 1);
+}
+
 TEST_CASE("Who resets its connection keeps no place, whatever the kernel still counts") {
   Desk desk;
   constexpr int kClients = 300;

@@ -1,7 +1,9 @@
 #include "web/gate.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <filesystem>
@@ -40,6 +42,25 @@ TEST_CASE("A connection that its client closes is forgotten") {
   }
   CHECK(eventually([&] { return desk.counters().accepted == 2 && desk.counters().open == 0; }));
   CHECK(desk.counters().timed_out + desk.counters().displaced == 0);
+}
+
+TEST_CASE("Who comes when no descriptor is left is counted") {
+  Desk desk;
+  const UniqueFd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const UniqueFd highest(::fcntl(client.get(), F_DUPFD_CLOEXEC, 0));
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit none{.rlim_cur = static_cast<rlim_t>(highest.get()), .rlim_max = before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(std::stoi(desk.address().substr(desk.address().rfind(':') + 1))));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  CHECK(::connect(client.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0);
+  const bool counted = eventually([&] { return desk.counters().displaced == 1; });
+  CHECK(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK(counted);
+  CHECK(desk.counters().accepted == 1);
 }
 
 TEST_CASE("Where there are too many, who has most loses the oldest") {
