@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from support import attack
+from support import attack, paths
 from support.cgroup import Cgroup
 from support.certificate import self_signed
 from support.exposition import OPENMETRICS, Samples
@@ -261,6 +261,8 @@ def test_names_that_mean_no_good(cgroups):
                 assert len(groups) == len(samples.all("tacho_target_info")) == len(HOSTILE)
             rows = json.loads(tacho.http("/api/v1/targets?limit=100")[2])["rows"]
             assert len({row["id"] for row in rows}) == len(HOSTILE)
+            shown = subprocess.run([paths.TACHO, "top", "--json", f"--url=http://{tacho.address}"], capture_output=True, text=True).stdout
+            assert shown.isascii() and shown.count("\n") == 1 and len(json.loads(shown)["rows"]) == len(HOSTILE)
             assert not [char for char in tacho.process.output if ord(char) < 32 and char != "\n" or ord(char) == 127]
     finally:
         for name in HOSTILE:
