@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "web/encoding.h"
 #include "web/gate.h"
 
 // What the gate does with one exchange: its phases, one after the other.
@@ -165,7 +166,7 @@ bool Gate::take_request(Exchange& exchange) {
   exchange.request.encrypted = exchange.stream.tls();
   exchange.request.authenticated = exchange.stream.verified();
   exchange.options = {.head_only = exchange.request.method == "HEAD",
-                      .accept_encoding = exchange.request.header("Accept-Encoding"),
+                      .gzip = accepts_gzip(exchange.request.header("Accept-Encoding")),
                       .headers = policy->headers};
   return place(exchange, site_.judge(exchange.request, *policy));
 }
