@@ -55,7 +55,7 @@ Exchange* Gate::find_victim(const Eligible& eligible) {
   };
   const auto now = Clock::now();
   Exchange* victim = nullptr;
-  std::tuple<std::size_t, bool, Clock::duration, Clock::duration> most;
+  std::tuple<std::size_t, std::size_t, bool, Clock::duration, Clock::duration> most;
   for (auto& [id, exchange] : exchanges_) {
     if (!eligible(exchange)) {
       continue;
@@ -65,8 +65,8 @@ Exchange* Gate::find_victim(const Eligible& eligible) {
     if (left || (closing && exchange.stream.undelivered() == 0)) {
       return &exchange;
     }
-    const std::tuple rank(weight(*exchange.of_source), closing, waited_for(exchange, now),
-                          -exchange.accepted.time_since_epoch());
+    const std::tuple rank(weight(*exchange.of_source), exchange.of_source->connections, closing,
+                          waited_for(exchange, now), -exchange.accepted.time_since_epoch());
     if (victim == nullptr || rank > most) {
       victim = &exchange;
       most = rank;

@@ -101,6 +101,28 @@ TEST_CASE("Who was served before keeps connections that others lose") {
   }
 }
 
+TEST_CASE("Of those who were served before, too, who has most loses first, not whose only one is oldest") {
+  Desk desk({.connections = 6});
+  const auto come_before = [&](const std::string& source) {
+    const Client before(desk.address(), 0, source);
+    before.send(test::get_request("/fast"));
+    CHECK(body(before) == "fast");
+  };
+  come_before("127.0.0.2");
+  come_before("127.0.0.3");
+  come_before("127.0.0.4");
+  CHECK(eventually([&] { return desk.counters().open == 0; }));
+  const Client distant(desk.address(), 0, "127.0.0.2");  // its request is still on its way
+  CHECK(eventually([&] { return desk.counters().open == 1; }));
+  std::list<Client> crowd;
+  for (int i = 0; i < 20; ++i) {
+    crowd.emplace_back(desk.address(), 0, i % 2 == 0 ? "127.0.0.3" : "127.0.0.4");
+  }
+  CHECK(eventually([&] { return desk.counters().displaced == 15; }));
+  distant.send(test::get_request("/fast"));
+  CHECK(body(distant) == "fast");
+}
+
 TEST_CASE("Who waits for a page is displaced like others") {
   Desk desk({.connections = 4});
   std::list<Client> crowd;
