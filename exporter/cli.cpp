@@ -15,6 +15,7 @@
 #include "boundary/question.h"
 #include "config/diagnostic.h"
 #include "config/suggest.h"
+#include "web/listener.h"
 
 namespace tacho {
 namespace {
@@ -143,6 +144,11 @@ std::optional<ExitNow> check_values(const Cli& cli) {
   if (path == "/" || path == "/targets" || path.starts_with("/-/") || path.starts_with("/api/") ||
       path.starts_with("/assets/")) {
     return refuse("--web.telemetry-path: " + std::string(path) + " is a page of tacho's own; choose another path");
+  }
+  for (const std::string& address : cli.listen_addresses) {
+    if (const auto parsed = web::ListenAddress::parse(address); !parsed) {
+      return refuse("--web.listen-address: " + printable(parsed.error().message));
+    }
   }
   return std::nullopt;
 }

@@ -85,6 +85,15 @@ int run(const tacho::Cli& cli, tacho::MoreRoutes more_routes) {
   return tacho::kExitFailed;
 }
 
+/// What a command ends with, which has failed if not all that it says could be written.
+int written(int code) {
+  if (std::cout.flush()) {
+    return code;
+  }
+  std::cerr << "tacho: not all could be written to the standard output: is the disk full?\n";
+  return code == tacho::kExitOk ? tacho::kExitFailed : code;
+}
+
 /// A descriptor below 3 that is closed would be the next file's or map's, which would then get the log.
 void open_standard_descriptors() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
@@ -110,11 +119,11 @@ int run_program(int argc, char** argv, MoreRoutes more_routes) {
   try {
     const auto parsed = tacho::parse_cli(std::span<const char* const>(argv, static_cast<std::size_t>(argc)));
     if (const auto* exit = std::get_if<tacho::ExitNow>(&parsed)) {
-      std::cout << exit->out << std::flush;
+      std::cout << exit->out;
       std::cerr << exit->err;
-      return exit->code;
+      return written(exit->code);
     }
-    return run(std::get<tacho::Cli>(parsed), std::move(more_routes));
+    return written(run(std::get<tacho::Cli>(parsed), std::move(more_routes)));
   } catch (const std::exception& error) {
     std::cerr << "tacho: " << error.what() << "\n";
     return tacho::kExitFailed;

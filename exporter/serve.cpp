@@ -253,8 +253,8 @@ int once(const Cli& cli, const config::Config& config) {
   if (run_until(**app, loop, std::chrono::steady_clock::now() + 1200ms) != 0) {
     return kExitFailed;
   }
-  std::cout << (*app)->scraper().scrape(metrics::Format::prometheus_text) << std::flush;
-  return std::cout ? kExitOk : kExitFailed;
+  std::cout << (*app)->scraper().scrape(metrics::Format::prometheus_text);
+  return kExitOk;
 }
 
 int plan(const Cli& cli, const config::Config& config) {

@@ -133,6 +133,11 @@ std::optional<int> parse_weight(std::string_view text) {
 }
 
 std::vector<AcceptEntry> parse_accept_list(std::string_view header) {
+  constexpr std::size_t kLongest = 2048;
+  if (header.size() > kLongest) {
+    const auto comma = header.substr(0, kLongest).rfind(',');
+    header = header.substr(0, comma == std::string_view::npos ? 0 : comma);
+  }
   std::vector<AcceptEntry> entries;
   for (Scanner in(header); !in.done();) {
     in.skip_blanks();

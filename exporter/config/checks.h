@@ -11,7 +11,7 @@ namespace tacho::config {
 /// Requirements for single values and combinations of keys beyond their types. The messages of Results continue a
 /// sentence that starts with the value.
 
-/// Everything beyond limits.max_targets is counted under this name, so no configured target may have it.
+/// Everything beyond limits.max_targets is counted under this name, so no other target may have it.
 inline constexpr std::string_view kOverflowTarget = "other";
 /// The keys of which a target has exactly one.
 inline constexpr std::array<std::string_view, 4> kSelectors{"cgroup", "container", "process", "self"};

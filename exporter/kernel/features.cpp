@@ -12,6 +12,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "kernel/kernel_types.h"
+
 namespace tacho::kernel {
 namespace {
 
@@ -63,6 +65,9 @@ std::vector<std::string> missing_prerequisites(const std::string& btf_path) {
   if (::access(btf.c_str(), R_OK) != 0) {
     missing.emplace_back("no kernel type information at " + btf +
                          ": use a kernel with CONFIG_DEBUG_INFO_BTF, or name a BTF file with --btf.path");
+  } else if (!btf_path.empty() && !has_types(btf_path)) {
+    missing.emplace_back("no kernel type information in " + btf +
+                         ": name a BTF file of this kernel with --btf.path, or its vmlinux with debug information");
   }
   return missing;
 }

@@ -84,6 +84,10 @@ bool kernel_has_types() {
   return ::access(kOwnTypes, F_OK) == 0;
 }
 
+bool has_types(const std::string& btf_path) {
+  return types_of(btf_path) != nullptr;
+}
+
 std::string absent_target(std::string_view section, const std::string& btf_path) {
   const auto slash = section.find('/');
   const std::string_view kind = section.substr(0, slash);

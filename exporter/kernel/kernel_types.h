@@ -14,6 +14,9 @@ bool kernel_has_types();
 /// @param symbols in the format of /proc/kallsyms
 bool has_symbol(std::string_view name, std::istream& symbols);
 
+/// Whether that file is BTF, or an ELF file with some.
+bool has_types(const std::string& btf_path);
+
 /// Why a program cannot be attached, according to the kernel's type information and symbols: its section names a
 /// tracepoint or function that the kernel does not have. This saves a try, which may take the verifier milliseconds,
 /// and gives a clear reason whatever the privileges are.

@@ -62,7 +62,7 @@ inline constexpr std::array kSelfFamilies{
         "tacho_web_connections_lost_total", metrics::Type::counter, "reason",
         "Connections to tacho's own web server that got no complete answer. no_request: no complete request "
         "arrived in time; crowded_out: there were too many connections; slow_reader: the client took too little "
-        "of the answer; busy: too many requests were waiting."),
+        "of the answer; busy: too many requests were waiting, or more came than `rate_limit` allows."),
     self_family(
         "tacho_web_process_starts_total", metrics::Type::counter, "",
         "Starts of the process that serves the network. Each but the first replaced a process that had ended or hung."),

@@ -63,6 +63,9 @@ Mount parse_mount(const std::string& line) {
 
 Result<std::string> find_cgroup_mount(const std::string& mountinfo_path) {
   std::ifstream file(mountinfo_path);
+  if (!file) {
+    return fail_errno("cannot read " + mountinfo_path + " (--path.procfs names where procfs is mounted)");
+  }
   std::string line;
   std::string partial;
   std::string memory_v1;

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <tuple>
 
+#include "config/checks.h"
+
 namespace tacho::targets {
 namespace {
 
@@ -36,10 +38,12 @@ std::string discovered_name(const CgroupIdentity& identity, const ContainerName*
                             (identity.user.empty() ? "" : "user@" + identity.user + "/");
   switch (identity.kind) {
     case CgroupIdentity::Kind::container:
-      if (name == nullptr) {
-        return owner + identity.container_id.substr(0, kShortId);
+      if (name != nullptr && !name->namespace_.empty()) {
+        return owner + name->namespace_ + "/" + name->container;
       }
-      return owner + (name->namespace_.empty() ? name->container : name->namespace_ + "/" + name->container);
+      return owner + (name == nullptr || name->container == config::kOverflowTarget
+                          ? identity.container_id.substr(0, kShortId)
+                          : name->container);
     case CgroupIdentity::Kind::unit:
       return owner + identity.unit;
     default:

@@ -93,7 +93,8 @@ bool listens_for_others(std::uint32_t tgid, const std::map<std::uint32_t, Proces
 
 std::vector<ListenerGroup> group_listeners(const std::vector<Listener>& listeners,
                                            const std::map<std::uint32_t, Process>& processes,
-                                           const std::map<std::uint32_t, std::string>& known) {
+                                           const std::map<std::uint32_t, std::string>& known,
+                                           const std::set<std::string>& taken) {
   Components components;
   std::map<std::uint64_t, std::uint32_t> holder;
   std::set<std::uint32_t> members;
@@ -125,7 +126,7 @@ std::vector<ListenerGroup> group_listeners(const std::vector<Listener>& listener
     sockets[components.find(listener.tgid)].push_back(&listener);
   }
   // Names given earlier first: a group that is new must not take one away.
-  std::set<std::string> names;
+  std::set<std::string> names = taken;
   for (auto& [root, group] : groups) {
     for (const std::uint32_t tgid : group.processes) {
       if (const auto earlier = known.find(tgid); earlier != known.end() && names.insert(earlier->second).second) {

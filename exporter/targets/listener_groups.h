@@ -25,8 +25,10 @@ bool listens_for_others(std::uint32_t tgid, const std::map<std::uint32_t, Proces
 /// Groups the holders of the listeners: processes that share a socket belong together, and a child with the same
 /// executable as its parent belongs to the parent.
 /// @param known names given earlier, by tgid
+/// @param taken names that others have, whose series anybody could write into by calling a program so
 std::vector<ListenerGroup> group_listeners(const std::vector<Listener>& listeners,
                                            const std::map<std::uint32_t, Process>& processes,
-                                           const std::map<std::uint32_t, std::string>& known);
+                                           const std::map<std::uint32_t, std::string>& known,
+                                           const std::set<std::string>& taken = {});
 
 }  // namespace tacho::targets

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/utf8.h"
+#include "config/checks.h"
 #include "targets/connection_units.h"
 #include "targets/listener_groups.h"
 #include "targets/plan_parts.h"
@@ -52,6 +54,15 @@ std::set<std::uint64_t> own_sockets(const World& world) {
     }
   }
   return sockets;
+}
+
+/// Names that no process may take, as labels have them: whoever calls a program so would write into these series.
+std::set<std::string> taken_names(const std::vector<DesiredTarget>& targets) {
+  std::set<std::string> names{std::string(config::kOverflowTarget)};
+  for (const DesiredTarget& target : targets) {
+    names.insert(well_formed(target.name));
+  }
+  return names;
 }
 
 }  // namespace
@@ -144,14 +155,15 @@ void TargetRules::plan_listeners(const World& world, const Earlier& earlier, std
     }
     return targets[at->second];
   };
-  for (ListenerGroup& group : group_listeners(loose, world.processes, earlier.processes)) {
+  const std::set<std::string> names = taken_names(targets);
+  for (ListenerGroup& group : group_listeners(loose, world.processes, earlier.processes, names)) {
     taken.insert(group.processes.begin(), group.processes.end());
     group_called(group.name).processes = std::move(group.processes);
   }
   // Those of before that listen no more and are still there.
   for (const auto& [tgid, name] : earlier.processes) {
     if (world.processes.contains(tgid) && !taken.contains(tgid)) {
-      group_called(name).processes.insert(tgid);
+      group_called(names.contains(name) ? name + "#2" : name).processes.insert(tgid);
     }
   }
   for (DesiredTarget& target : targets) {

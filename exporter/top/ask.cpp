@@ -3,6 +3,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <ostream>
 #include <string_view>
 #include <utility>
@@ -72,6 +73,14 @@ Result<About> ask_about(const TopOptions& options, std::string_view what, std::s
   }
   about.answer = std::move(*answer);
   return about;
+}
+
+Result<std::string> ascii_json(const std::string& answer, const std::string& url) {
+  const auto document = nlohmann::json::parse(answer, nullptr, false);
+  if (document.is_discarded()) {
+    return fail(url + ": the answer is no JSON");
+  }
+  return document.dump(-1, ' ', true) + "\n";
 }
 
 void tell_of_more(const Frame& targets, std::ostream& out) {

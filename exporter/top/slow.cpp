@@ -112,7 +112,11 @@ Result<void> show_slowest(const TopOptions& options, std::ostream& out) {
     return std::unexpected(about.error());
   }
   if (options.json) {
-    out << about->answer;
+    const auto text = ascii_json(about->answer, about->url);
+    if (!text) {
+      return std::unexpected(text.error());
+    }
+    out << *text;
     return finish(out);
   }
   const auto targets = parse_slowest(about->answer);

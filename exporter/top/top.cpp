@@ -188,7 +188,11 @@ Result<void> print_once(Client& client, const TopOptions& options, const Choice&
     return std::unexpected(frame.error().within(client.url().text()));
   }
   if (options.json) {
-    out << *body;
+    const auto text = ascii_json(*body, client.url().text());
+    if (!text) {
+      return std::unexpected(text.error());
+    }
+    out << *text;
   } else {
     for (std::string& line : table_lines(*frame, 0, choice.sort, choice.descending, nullptr)) {
       line.erase(line.find_last_not_of(' ') + 1);

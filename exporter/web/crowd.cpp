@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -18,6 +19,8 @@
 namespace tacho::web {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr std::size_t kKept = 16;          // connections that a source keeps that was served before
 constexpr std::size_t kLittle = 16 << 10;  // bytes of an answer that every connection may have
 constexpr int kSecondChances = 16;         // for those that turn out to have sent what was waited for
@@ -33,6 +36,14 @@ Exchange::Clock::duration waited_for(const Exchange& exchange, Exchange::Clock::
   return exchange.phase == Exchange::Phase::sending ? now - exchange.since : Exchange::Clock::duration::zero();
 }
 
+/// Bytes a second that its client has taken of its answer, as a power of two. Who has just begun is no slow one.
+int pace(const Exchange& exchange, Exchange::Clock::time_point now) {
+  constexpr std::chrono::duration<double> kBeginning = 250ms;
+  constexpr double kAdvance = 256 << 10;
+  const std::chrono::duration<double> age = now - exchange.answered;
+  return std::ilogb((static_cast<double>(exchange.taken) + kAdvance) / std::max(age, kBeginning).count());
+}
+
 }  // namespace
 
 /// Of the source that has most the one that has kept us waiting longest, rather one whose answer is written; before
@@ -44,7 +55,7 @@ Exchange* Gate::find_victim(const Eligible& eligible) {
   };
   const auto now = Clock::now();
   Exchange* victim = nullptr;
-  std::tuple<std::size_t, bool, Clock::duration, Clock::duration> most;
+  std::tuple<std::size_t, std::size_t, bool, Clock::duration, Clock::duration> most;
   for (auto& [id, exchange] : exchanges_) {
     if (!eligible(exchange)) {
       continue;
@@ -54,8 +65,8 @@ Exchange* Gate::find_victim(const Eligible& eligible) {
     if (left || (closing && exchange.stream.undelivered() == 0)) {
       return &exchange;
     }
-    const std::tuple rank(weight(*exchange.of_source), closing, waited_for(exchange, now),
-                          -exchange.accepted.time_since_epoch());
+    const std::tuple rank(weight(*exchange.of_source), exchange.of_source->connections, closing,
+                          waited_for(exchange, now), -exchange.accepted.time_since_epoch());
     if (victim == nullptr || rank > most) {
       victim = &exchange;
       most = rank;
@@ -139,7 +150,8 @@ Gate::BytesOfSources Gate::bytes_of_sources(const AllHeld& held) const {
   return bytes;
 }
 
-/// Closes the connections whose clients have taken nothing of them for a while, or those of one source.
+/// Closes the connections whose clients have taken nothing of them for a while, or those of one source. Who was served
+/// before may lose a packet, which comes again after a fifth of a second at the soonest.
 void Gate::drop_stale(const AllHeld& held, Clock::time_point now, const std::string* of) {
   std::vector<std::shared_ptr<const Pieces>> bodies;
   for (const Held& each : held) {
@@ -148,40 +160,52 @@ void Gate::drop_stale(const AllHeld& held, Clock::time_point now, const std::str
   std::ranges::sort(bodies);
   drop_if(
       [&](const Exchange& each) {
-        return each.phase == Exchange::Phase::sending && !each.in_line && each.since + limits_.patience <= now &&
+        const auto patience = each.of_source->known ? limits_.page_waits : limits_.patience;
+        return each.phase == Exchange::Phase::sending && !each.in_line && each.since + patience <= now &&
                (of == nullptr || each.source.key == *of) && each.answer.body &&
                std::ranges::binary_search(bodies, each.answer.body);
       },
       &counters_.cut_off);
 }
 
-/// Takes one back from the source that has most of them, the one that was made first; of several sources from one that
-/// was never served before. False: nobody has any.
-/// @param from take it from that one
+/// Takes one back, from all who have it: from the sources that have most of them; of several from those that were never
+/// served before, then from those that take it slowest; of equal ones the first. One that also somebody has with a
+/// better claim stays with all. False: nobody has any.
+/// @param from take it from that source alone
 bool Gate::take_back(const AllHeld& held, const std::string* from) {
-  std::unordered_map<const Pieces*, std::size_t> numbers;  // in the order in which they were made
+  using Claim = std::tuple<std::ptrdiff_t, bool, int, std::size_t>;  // the least loses
+  std::unordered_map<const Pieces*, std::size_t> bodies;             // in the order in which they were made
   for (std::size_t number = 0; number < held.size(); ++number) {
-    numbers.emplace(held[number].body.lock().get(), number);
+    bodies.emplace(held[number].body.lock().get(), number);
   }
-  std::map<std::string, std::set<std::size_t>> numbers_of;
+  std::unordered_map<const Companions*, std::set<const Pieces*>> of_sources;
+  std::vector<const Exchange*> holders;
   for (const auto& [id, exchange] : exchanges_) {
-    const auto found = numbers.find(exchange.answer.body.get());
-    if (exchange.answer.body && found != numbers.end() && (from == nullptr || exchange.source.key == *from)) {
-      numbers_of[exchange.source.key].insert(found->second);
+    if (exchange.answer.body && bodies.contains(exchange.answer.body.get()) &&
+        (from == nullptr || exchange.source.key == *from)) {
+      of_sources[exchange.of_source].insert(exchange.answer.body.get());
+      holders.push_back(&exchange);
     }
   }
-  if (numbers_of.empty()) {
+  const auto now = Clock::now();
+  std::unordered_map<const Pieces*, Claim> best;
+  for (const Exchange* const each : holders) {
+    const bool known = each->of_source->known;
+    const std::size_t count = of_sources[each->of_source].size();
+    const Claim claim(-static_cast<std::ptrdiff_t>(count - (known ? std::min(count, kKept) : 0)), known,
+                      pace(*each, now), bodies.at(each->answer.body.get()));
+    const auto [found, is_new] = best.try_emplace(each->answer.body.get(), claim);
+    found->second = std::max(found->second, claim);
+  }
+  if (best.empty()) {
     return false;
   }
-  const auto& [source, own] = *std::ranges::max_element(numbers_of, {}, [this](const auto& entry) {
-    const auto& [key, list] = entry;
-    const std::size_t kept = regulars_.knows(key) ? kKept : 0;
-    return std::tuple(list.size() - std::min(list.size(), kept), kept == 0,
-                      -static_cast<std::ptrdiff_t>(*list.begin()));
-  });
-  drop_if([&key = source, body = held[*own.begin()].body.lock()](
-              const Exchange& each) { return each.answer.body == body && each.source.key == key; },
-          &counters_.cut_off);
+  const Pieces* const least = std::ranges::min_element(best, {}, [](const auto& each) { return each.second; })->first;
+  drop_if(
+      [&](const Exchange& each) {
+        return each.answer.body.get() == least && (from == nullptr || each.source.key == *from);
+      },
+      &counters_.cut_off);
   return true;
 }
 

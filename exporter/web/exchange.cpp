@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "web/encoding.h"
 #include "web/gate.h"
 
 // What the gate does with one exchange: its phases, one after the other.
@@ -165,7 +166,7 @@ bool Gate::take_request(Exchange& exchange) {
   exchange.request.encrypted = exchange.stream.tls();
   exchange.request.authenticated = exchange.stream.verified();
   exchange.options = {.head_only = exchange.request.method == "HEAD",
-                      .accept_encoding = exchange.request.header("Accept-Encoding"),
+                      .gzip = accepts_gzip(exchange.request.header("Accept-Encoding")),
                       .headers = policy->headers};
   return place(exchange, site_.judge(exchange.request, *policy));
 }
@@ -185,6 +186,7 @@ bool Gate::answer(Exchange& exchange, Rendered rendered, bool good) {
   exchange.good = good;
   exchange.phase = Exchange::Phase::sending;
   exchange.since = Clock::now();
+  exchange.answered = exchange.since;
   const std::size_t size = exchange.answer.body ? size_of(*exchange.answer.body) : 0;
   return write(exchange, exchange.answer.head.size() + (size <= kAtOnce ? size : 0));
 }
@@ -217,6 +219,7 @@ bool Gate::write(Exchange& exchange, std::size_t most) {
         return false;
       case Stream::Step::done:
         exchange.sent += count;
+        exchange.taken += count;
         most -= count;
         exchange.since = Clock::now();
     }

@@ -65,9 +65,11 @@ struct Exchange {
   std::optional<Liveness::Task> task;
 
   Rendered answer;
-  bool good = false;      ///< the answer is no refusal
-  std::size_t piece = 0;  ///< to be sent next: 0 is the head, then those of the body
-  std::size_t sent = 0;   ///< of that piece
+  bool good = false;           ///< the answer is no refusal
+  std::size_t piece = 0;       ///< to be sent next: 0 is the head, then those of the body
+  std::size_t sent = 0;        ///< of that piece
+  std::size_t taken = 0;       ///< of all of it
+  Clock::time_point answered;  ///< when it was there to be taken
   std::size_t drained = 0;
   std::size_t undelivered = 0;  ///< bytes of it that the client's side had not taken at the last check
 };

@@ -175,6 +175,10 @@ void Gate::accept_all(int listener) {
       // Left in the queue, the connection would wake us for ever: accept it to close it.
       spare_.reset();
       const UniqueFd refused(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+      if (refused) {
+        ++counters_.accepted;
+        ++counters_.displaced;
+      }
       spare_ = duplicate(wake_);
     }
   }
@@ -225,10 +229,15 @@ void Gate::admit(UniqueFd connection) {
   }
 }
 
-/// What was written is delivered, and the client had time to say what it has to; or it takes nothing.
-bool Gate::has_closed(const Exchange& exchange, Clock::time_point now) const {
+/// What was written is delivered, and the client had time to say what it has to.
+bool Gate::has_closed(const Exchange& exchange, Clock::time_point now) {
   return exchange.phase == Exchange::Phase::closing && exchange.since + kLinger <= now &&
-         (exchange.stream.undelivered() == 0 || exchange.since + kLinger + limits_.client_timeout <= now);
+         exchange.stream.undelivered() == 0;
+}
+
+/// All is written, and the client takes nothing of what the kernel has of it.
+bool Gate::leaves_the_end(const Exchange& exchange, Clock::time_point now) const {
+  return exchange.phase == Exchange::Phase::closing && exchange.since + kLinger + limits_.client_timeout <= now;
 }
 
 void Gate::look_at_clocks(Clock::time_point now) {
@@ -244,6 +253,7 @@ void Gate::look_at_clocks(Clock::time_point now) {
       },
       &counters_.cut_off);
   drop_if([&](const Exchange& each) { return has_closed(each, now); }, nullptr);
+  drop_if([&](const Exchange& each) { return leaves_the_end(each, now); }, &counters_.cut_off);
   for (auto& [id, exchange] : exchanges_) {
     if (exchange.phase == Phase::closing && exchange.since + kLinger <= now) {
       // Time begins anew with each byte that its side takes.

@@ -38,7 +38,7 @@ struct GateLimits {
   std::size_t held_bytes = std::size_t{40} << 20;                    ///< of pages that are still being sent
   std::size_t source_held_bytes = std::size_t{20} << 20;             ///< the same of one source, before its next one
   std::size_t held_answers = std::size_t{16} << 20;                  ///< bytes of other answers, each one client's
-  std::chrono::milliseconds page_waits = std::chrono::seconds(1);    ///< for clients that still take the pages before
+  std::chrono::milliseconds page_waits{500};                         ///< for clients that still take the pages before
   std::chrono::milliseconds head_timeout = std::chrono::seconds(5);  ///< from accept until the request head is there
   std::chrono::milliseconds client_timeout = std::chrono::seconds(10);  ///< for which a client may take nothing
   std::chrono::milliseconds patience{250};                              ///< the same where its page is in the way
@@ -54,8 +54,8 @@ struct GateLimits {
 /// If there is not room for all, sources are treated fairly. Connections are shed from the source that has most of
 /// them, the oldest first, in whatever state; a source that was served before may keep a few. In line, also to be read,
 /// for handshakes and for each part of a large answer, the sources take turns, oldest first, and those that were served
-/// before precede strangers. One source cannot fill the memory for pages. Data that a client does not take costs little
-/// memory, also in the kernel.
+/// before precede strangers. One source cannot fill the memory for pages; where many do, a page is lost that all who
+/// have it take slowly. Data that a client does not take costs little memory, also in the kernel.
 class Gate {
  public:
   /// Starts the threads, which take no signals if the caller's are blocked. The other parts must outlive the gate.
@@ -94,7 +94,8 @@ class Gate {
   // gate.cpp: which connections are admitted, and for how long
   Result<void> prepare();
   void run();
-  [[nodiscard]] bool has_closed(const Exchange& exchange, Clock::time_point now) const;
+  [[nodiscard]] static bool has_closed(const Exchange& exchange, Clock::time_point now);
+  [[nodiscard]] bool leaves_the_end(const Exchange& exchange, Clock::time_point now) const;
   bool prepare_to_stop(Clock::time_point now);
   void accept_all(int listener);
   void admit(UniqueFd connection);

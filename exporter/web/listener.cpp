@@ -31,6 +31,8 @@ std::unexpected<Error> cannot_listen(const ListenAddress& address, int code) {
     what += " (another program listens there: stop it, or choose another --web.listen-address)";
   } else if (code == EACCES) {
     what += address.is_unix ? " (the directory is not writable)" : " (ports below 1024 need CAP_NET_BIND_SERVICE)";
+  } else if (code == ENOENT && address.is_unix) {
+    what += " (make its directory, or choose another --web.listen-address)";
   } else if (code == EADDRNOTAVAIL) {
     what += " (no interface of this machine has that address)";
   }

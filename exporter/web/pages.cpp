@@ -65,7 +65,7 @@ void Gate::start_page(Clock::time_point now) {
 }
 
 void Gate::make_page(const Batch& batch) {
-  const auto zips = [this](Id id) { return accepts_gzip(find(id)->options.accept_encoding); };
+  const auto zips = [this](Id id) { return find(id)->options.gzip; };
   const bool zipped = std::ranges::any_of(batch.ids, zips);
   const bool plain = !std::ranges::all_of(batch.ids, zips);
   page_maker_->start([this, batch, plain, zipped]() -> Workers::Finish {

@@ -103,7 +103,7 @@ Rendered render(Response response, const RenderOptions& options) {
   Headers more;
   if (response.body.size() >= kMinCompressed && !has(response.headers, "Content-Encoding")) {
     more.emplace_back("Vary", "Accept-Encoding");
-    auto compressed = accepts_gzip(options.accept_encoding) ? gzip(response.body) : std::nullopt;
+    auto compressed = options.gzip ? gzip(response.body) : std::nullopt;
     if (compressed) {
       response.body = std::move(*compressed);
       more.emplace_back("Content-Encoding", "gzip");
@@ -116,7 +116,7 @@ Rendered render(Response response, const RenderOptions& options) {
 
 Rendered render(const Page& page, const RenderOptions& options) {
   Headers more{{"Vary", "Accept-Encoding"}};
-  const bool zipped = page.zipped && accepts_gzip(options.accept_encoding);
+  const bool zipped = page.zipped && options.gzip;
   if (zipped) {
     more.emplace_back("Content-Encoding", "gzip");
   }

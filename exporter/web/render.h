@@ -3,7 +3,6 @@
 #include <chrono>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "web/message.h"
@@ -27,7 +26,7 @@ struct Page {
 
 struct RenderOptions {
   bool head_only = false;
-  std::optional<std::string> accept_encoding;
+  bool gzip = false;                           ///< the client takes it
   std::map<std::string, std::string> headers;  ///< of the web configuration
   std::chrono::system_clock::time_point now = std::chrono::system_clock::now();
 };

@@ -30,7 +30,7 @@ struct Statistics {
   std::uint64_t timed_out = 0;  ///< no whole request in time
   std::uint64_t displaced = 0;  ///< closed before the answer: too many others
   std::uint64_t cut_off = 0;    ///< the client took too little of the answer
-  std::uint64_t refused = 0;    ///< answered 503: too many requests in line
+  std::uint64_t refused = 0;    ///< answered 503 or 429: too many requests in line, or in a time
   std::uint64_t open = 0;       ///< connections now
 };
 

@@ -31,6 +31,7 @@ std::pair<Rendered, bool> guarded(const Make& make, const RenderOptions& options
 bool Gate::place(Exchange& exchange, Verdict verdict) {
   if (verdict.response) {
     const bool good = verdict.response->status < 400;
+    counters_.refused += verdict.response->status == 429 ? 1U : 0U;
     return answer(exchange, render(*std::move(verdict.response), exchange.options), good);
   }
   exchange.phase = Exchange::Phase::working;

@@ -163,7 +163,7 @@ def test_health_tells_a_serving_tacho_from_none():
         assert health(f"--web.listen-address=:{running.port}") == (0, "")
     status, said = health(f"--web.listen-address={running.address}")
     assert status == 1 and f"{running.address}: cannot connect" in said and "--url" not in said
-    assert health("--web.listen-address=nonsense")[0] == 1
+    assert health("--web.listen-address=nonsense")[0] == 2
 
 
 def test_health_speaks_tls_where_the_server_does():

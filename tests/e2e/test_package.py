@@ -107,6 +107,14 @@ def test_unit_is_hardened(tmp_path):
     assert [line for line in complaints if "/usr/bin/tacho is not executable" not in line] == []
 
 
+def test_it_is_started_again_however_often_it_fails():
+    """A port that is still taken at boot, a memory limit: five starts within ten seconds would be the last (systemd.unit(5))."""
+    unit = UNIT.read_text()
+    assert "Restart=on-failure" in unit and "StartLimit" not in unit
+    pause = re.search(r"^RestartSec=(\d+)s$", unit, re.MULTILINE)
+    assert pause and 5 * int(pause[1]) > 10
+
+
 def test_install_run_upgrade_remove_purge(package, root):
     copied = ROOT / "root"
     installed = ROOT / "usr/bin/tacho"

@@ -89,9 +89,11 @@ def test_too_little_memory_ends_it_with_a_reason(mebibytes):
         assert "ERROR" in tacho.output
 
 
-def test_one_exposition_that_cannot_be_written_is_an_error():
+@pytest.mark.parametrize("arguments", [["once"], ["plan"], ["--help"], ["check", f"--config.file={paths.REPOSITORY}/config/tacho.yaml"]], ids=lambda words: words[0])
+def test_what_cannot_be_written_is_an_error_that_says_so(arguments):
     with open("/dev/full", "w", encoding="utf-8") as full:
-        assert subprocess.run([paths.TACHO, "once"], stdout=full, stderr=subprocess.DEVNULL, timeout=60).returncode == 1
+        ended = subprocess.run([paths.TACHO, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert ended.returncode == 1 and "standard output" in ended.stderr
 
 
 def test_a_log_that_takes_nothing_stops_nothing():

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from support import attack
+from support import attack, paths
 from support.cgroup import Cgroup
 from support.certificate import self_signed
 from support.exposition import OPENMETRICS, Samples
@@ -83,6 +83,22 @@ def check_slow_readers(large, most: float, clients: int, request: bytes, mebibyt
 def test_slow_readers_of_large_pages(large, most):
     """40 MiB of pages are kept for who reads slowly, and one is being made."""
     check_slow_readers(large, most, 60, attack.WHOLE_GET, 96)
+
+
+@pytest.mark.parametrize(("source", "sources"), [(ELSEWHERE, 200), ("127.0.0.1", 1)], ids=["many sources", "the reader's own source"])
+def test_slow_readers_that_always_take_a_little(large, source, sources):
+    """Of pages that are made one after the other, so that they fill the memory for pages, or their source's share of it."""
+    most = attack.limit(large.port, source=source)
+
+    def cut_off() -> float:
+        return large.scrape().get("tacho_web_connections_lost_total", reason="slow_reader")
+
+    before = cut_off()
+    with attack.Drips(large.port, sources, 200, 50):
+        wait_until(lambda: cut_off() > before, 20, "there is no room for more pages")
+        times = attack.times_of_scrapes(large.port, SECONDS, source=source)
+    print(f"{len(times)} scrapes, the slowest took {max(times):.2f} s, {most:.2f} s are allowed")
+    assert max(times) <= most
 
 
 def test_slow_readers_of_answers_that_are_made_for_each(large, most):
@@ -245,6 +261,8 @@ def test_names_that_mean_no_good(cgroups):
                 assert len(groups) == len(samples.all("tacho_target_info")) == len(HOSTILE)
             rows = json.loads(tacho.http("/api/v1/targets?limit=100")[2])["rows"]
             assert len({row["id"] for row in rows}) == len(HOSTILE)
+            shown = subprocess.run([paths.TACHO, "top", "--json", f"--url=http://{tacho.address}"], capture_output=True, text=True).stdout
+            assert shown.isascii() and shown.count("\n") == 1 and len(json.loads(shown)["rows"]) == len(HOSTILE)
             assert not [char for char in tacho.process.output if ord(char) < 32 and char != "\n" or ord(char) == 127]
     finally:
         for name in HOSTILE:

@@ -151,6 +151,49 @@ class Flood:
         self.answers = int(written)
 
 
+class Drips(Crowd):
+    """So many clients, of so many sources, which ask for a page one after the other, and each take a little of it now and then.
+
+    They come from 127.0.0.1, or from sources that were served before.
+    """
+
+    def __init__(self, port: int, sources: int, clients: int, rate: float):
+        super().__init__(1, self._round)
+        self._port, self._pause = port, 1 / rate
+        self._sources = [f"127.2.{n // 200}.{1 + n % 200}" for n in range(sources)] if sources > 1 else ["127.0.0.1"]
+        for source in self._sources:
+            assert scrape(port, source=source, path="/-/healthy")[0] == 200
+        self._open: list[socket.socket] = []
+        self._most, self._asked, self._next = clients, 0, 0.0
+
+    def _ask(self):
+        client = socket.socket()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.bind((self._sources[self._asked % len(self._sources)], 0))
+        client.connect(("127.0.0.1", self._port))
+        client.sendall(WHOLE_GET)
+        client.setblocking(False)
+        self._open.append(client)
+        self._asked += 1
+
+    def _round(self):
+        now = time.monotonic()
+        if now >= self._next and len(self._open) < self._most:
+            self._next = now + self._pause
+            self._ask()
+        for client in list(self._open):
+            try:
+                if client.recv(3000):
+                    continue
+            except BlockingIOError:
+                continue
+            except OSError:
+                pass  # it was cut off
+            self._open.remove(client)
+            client.close()
+        time.sleep(self._pause)
+
+
 class Callers(Crowd):
     """So many clients of 127.0.0.1, each of which connects, says something as long as it is read, leaves, and begins again."""
 

@@ -5,11 +5,13 @@ chart uses, and refuses everything else.
 """
 
 import hashlib
+import json
 import pathlib
 import re
 import shutil
 from collections.abc import Mapping
 
+import jsonschema
 import yaml
 
 from support.paths import REPOSITORY
@@ -113,7 +115,9 @@ class _Renderer:
 
 def render(values: Mapping, namespace: str = "tacho") -> list[dict]:
     """All objects of the chart, by what stands in for helm."""
-    renderer = _Renderer(namespace, merged(yaml.safe_load((CHART / "values.yaml").read_text()), values))
+    all_values = merged(yaml.safe_load((CHART / "values.yaml").read_text()), values)
+    jsonschema.Draft7Validator(json.loads((CHART / "values.schema.json").read_text())).validate(all_values)
+    renderer = _Renderer(namespace, all_values)
     objects: list[dict] = []
     for file in sorted((CHART / "templates").glob("*.yaml")):
         objects += [thing for thing in yaml.safe_load_all(renderer.file(file.name)) if thing]

@@ -69,4 +69,17 @@ TEST_CASE("a malformed entry ends at its comma") {
 }
 
 }  // namespace
+
+TEST_CASE("of a list that is too long its beginning counts, of which no entry is cut") {
+  std::string list = "br;q=0.1";
+  while (list.size() < 2040) {
+    list += ",x";
+  }
+  const std::size_t whole = parse_accept_list(list).size();
+  CHECK(whole > 1000);
+  CHECK(parse_accept_list(list + ",gzip;q=0").size() == whole);
+  CHECK(parse_accept_list(list + std::string(16'000, ',')).size() == whole);
+  CHECK(parse_accept_list(std::string(16'000, 'a')).empty());
+}
+
 }  // namespace tacho

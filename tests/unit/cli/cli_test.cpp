@@ -77,7 +77,7 @@ TEST_CASE("flags take their value after a space or after an equals sign") {
 TEST_CASE("listen addresses add up and replace the default") {
   CHECK(accepted({"--web.listen-address", ":1", "--web.listen-address=[::1]:2"}).listen_addresses ==
         std::vector<std::string>{":1", "[::1]:2"});
-  CHECK(accepted({"--web.listen-address=[::1]"}).listen_addresses == std::vector<std::string>{"[::1]"});
+  CHECK(accepted({"--web.listen-address=[::1]:3"}).listen_addresses == std::vector<std::string>{"[::1]:3"});
   const Cli cli = accepted({"--web.listen-address", ":1", "once"});
   CHECK(cli.listen_addresses == std::vector<std::string>{":1"});
   CHECK(cli.command == Cli::Command::once);
@@ -148,6 +148,18 @@ TEST_CASE("unknown flags and commands are refused with the nearest known one") {
   CHECK(refused({"--config.file", "a", "b"}) == "tacho: unknown command b");
   CHECK(refused({"check", "plan"}) == "tacho: more than one command: plan");
   CHECK(refused({"a\x1b[1m"}) == "tacho: unknown command a\\x1b[1m");
+}
+
+TEST_CASE("a listen address that can be none is bad usage, whatever the command is") {
+  for (const char* address : {"9435", ":99999", ":", "[::1:1", "127.0.0.1:-1", ":http", "unix:x", "unix:@", "a b:1"}) {
+    for (const char* command : {"serve", "check", "health"}) {
+      CAPTURE(address, command);
+      const std::string why = refused({command, "--web.listen-address=:1", "--web.listen-address", address});
+      CHECK(why.starts_with("tacho: --web.listen-address: bad listen address '" + std::string(address)));
+      CHECK(why.contains("write :9100"));
+    }
+  }
+  CHECK(refused({"--web.listen-address=a\x1b[1m:1"}).contains("a\\x1b[1m"));
 }
 
 TEST_CASE("the help of top names every column that it sorts by") {

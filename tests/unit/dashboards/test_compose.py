@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 
 import pytest
 import yaml
@@ -62,6 +63,16 @@ def test_prometheus_scrapes_the_host_and_loads_the_rules(services, tmp_path):
     local = tmp_path / "prometheus.yml"
     local.write_text(file.read_text().replace("/etc/prometheus/tacho", str(folder)))
     assert "SUCCESS" in run(["promtool", "check", "config", local])
+
+
+def test_tacho_is_started_where_a_container_reaches_it():
+    """Another address than 127.0.0.1, which is the container itself there, and what quickstart serves if it is not told."""
+    quickstart = (REPOSITORY / "deploy" / "quickstart").read_text()
+    assert "\nlisten=127.0.0.1:9435\n" in quickstart
+    commands = re.findall(r"deploy/quickstart\b[^\n`]*", (COMPOSE / "compose.yaml").read_text())
+    assert commands and all(re.search(r"--listen :9435\b", command) for command in commands)
+    (line,) = [line for line in (REPOSITORY / "README.md").read_text().splitlines() if line.startswith("$ docker compose")]
+    assert "--web.listen-address=:9435" in line or "every address" in line
 
 
 def test_grafana_finds_prometheus_and_the_dashboards(services):

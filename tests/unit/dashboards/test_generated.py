@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import subprocess
 
 import pytest
 
@@ -16,6 +17,14 @@ def files_below(root: pathlib.Path) -> dict[str, str]:
     """Generated files by path; hand-written neighbours are not among them."""
     found = [*(root / "grafana/generated").glob("*"), *(root / "deploy/prometheus").glob("tacho-*.yaml")]
     return {str(file.relative_to(root)): file.read_text() for file in found}
+
+
+@pytest.mark.parametrize("generator", ["grafana/generate", "deploy/kubernetes/generate"])
+def test_a_generator_that_is_asked_for_help_writes_nothing(tmp_path, generator):
+    for word, code in (("--help", 0), ("--bogus", 2)):
+        asked = subprocess.run([REPOSITORY / generator, word], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert asked.returncode == code and "DIRECTORY" in asked.stdout + asked.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_committed_files_are_up_to_date(tmp_path):

@@ -28,6 +28,16 @@ TEST_CASE("a BTF file that is not there is a missing prerequisite that names the
   CHECK(about_btf->find("--btf.path") != std::string::npos);
 }
 
+TEST_CASE("a file that is there and has no BTF is a missing prerequisite, too") {
+  for (const char* file : {"/etc/passwd", "/etc", "/proc/self/exe"}) {
+    CAPTURE(file);
+    const auto missing = kernel::missing_prerequisites(file);
+    const auto about_btf = std::ranges::find_if(missing, [&](const std::string& line) { return line.contains(file); });
+    REQUIRE(about_btf != missing.end());
+    CHECK(about_btf->contains("--btf.path"));
+  }
+}
+
 TEST_CASE("there are at least as many possible CPUs as online ones") {
   CHECK(kernel::possible_cpus() >= static_cast<unsigned>(::sysconf(_SC_NPROCESSORS_ONLN)));
 }

@@ -100,6 +100,42 @@ def test_values_change_what_they_say(rendered):
     assert monitor["spec"]["podMetricsEndpoints"][0]["interval"] == "5s"
 
 
+@pytest.mark.parametrize(
+    "config",
+    [" # a comment that is indented\nwindow: 5s\n", "\n\nwindow: 5s", "window: 5s\r\ndiscovery: {listeners: never}\r\n", "  window: 5s\n", "window: 5s # {{ x }}\n\n\n"],
+    ids=repr,
+)  # fmt: skip
+def test_a_configuration_is_passed_on_as_it_is(rendered, config):
+    (found,) = [thing for thing in rendered({"config": config}) if thing["kind"] == "ConfigMap"]
+    assert yaml.safe_load(found["data"]["tacho.yaml"]) == yaml.safe_load(config)
+
+
+WRONG = {
+    "tolerationz": {"tolerationz": []},
+    "enable": {"podMonitor": {"enable": True}},
+    "tagg": {"image": {"tagg": "1"}},
+    "tag": {"image": {"tag": 1.10}},
+    "interval": {"podMonitor": {"interval": 15}},
+    "config": {"config": {"window": "5s"}},
+    "from": {"networkPolicy": {"from": []}},
+    "restrictedNode": {"restrictedNode": "no"},
+    "imagePullSecrets": {"imagePullSecrets": ["registry"]},
+    "tolerations": {"tolerations": {"operator": "Exists"}},
+    "nodeSelector": {"nodeSelector": {"disk": True}},
+}
+
+
+@pytest.mark.parametrize("place", WRONG)
+def test_values_that_would_do_nothing_or_something_else_are_refused(rendered, place):
+    """A misspelt one; a number that YAML has shortened; an empty list, by which Kubernetes admits everybody."""
+    with pytest.raises(Exception, match=place):
+        rendered(WRONG[place])
+
+
+def test_who_is_a_part_of_another_chart_has_what_that_shares(rendered):
+    assert rendered({"global": {"imageRegistry": "registry.example.org"}, "networkPolicy": {"enabled": False}})
+
+
 def test_every_value_is_used_and_explained():
     templates = "".join(file.read_text() for file in (helm.CHART / "templates").iterdir())
     text = (helm.CHART / "values.yaml").read_text()
@@ -116,7 +152,7 @@ def test_every_value_is_used_and_explained():
 def test_stand_in_refuses_what_it_does_not_know(tmp_path, monkeypatch, broken):
     (tmp_path / "templates").mkdir()
     (tmp_path / "templates" / "x.yaml").write_text(f"a: {broken}\n")
-    for file in ("Chart.yaml", "values.yaml"):
+    for file in ("Chart.yaml", "values.yaml", "values.schema.json"):
         (tmp_path / file).write_text((helm.CHART / file).read_text())
     monkeypatch.setattr(helm, "CHART", tmp_path)
     with pytest.raises((ValueError, KeyError, yaml.YAMLError)):

@@ -69,7 +69,15 @@ TEST_CASE("without a v2 mount the error says what was read and what to do") {
     CHECK(found.error().message.find("mount -t cgroup2") != std::string::npos);
     CHECK(found.error().message.find("--path.cgroupfs") != std::string::npos);
   }
-  CHECK_FALSE(targets::find_cgroup_mount("/nonexistent/mountinfo"));
+}
+
+TEST_CASE("where there is no procfs, the error says so and not that a hierarchy is missing") {
+  const auto found = targets::find_cgroup_mount("/nonexistent/self/mountinfo");
+  REQUIRE_FALSE(found);
+  CHECK(found.error().message.contains("/nonexistent/self/mountinfo"));
+  CHECK(found.error().message.contains("--path.procfs"));
+  CHECK(found.error().message.contains("No such file"));
+  CHECK_FALSE(found.error().message.contains("mount -t cgroup2"));
 }
 
 TEST_CASE("a controller's own hierarchy is found by its option, whatever the mount is called") {

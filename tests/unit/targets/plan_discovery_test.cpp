@@ -6,6 +6,7 @@
 #include "worlds.h"
 
 using tacho::config::Config;
+using tacho::config::ContainerLabels;
 using tacho::config::Listeners;
 using tacho::targets::Earlier;
 using tacho::targets::TargetRules;
@@ -70,6 +71,36 @@ TEST_CASE("a listener in a cgroup that cannot be seen is told apart by process")
   add_process(world, 10, 1, "/usr/bin/redis-server");
   listen(world, "/elsewhere", 10, 6379);
   CHECK(plan({}, world) == Lines{"target=redis-server:6379 | | 10 |"});
+}
+
+TEST_CASE("nobody is discovered under the name of what is beyond the limit") {
+  const std::string container = "/docker/" + kId;
+  World world = world_of({container});
+  add_process(world, 10, 1, "/tmp/other");
+  listen(world, "/", 10, 40'000).port_free = 1;
+  listen(world, container, 11, 80);
+  world.names[container] = {"", "", "other"};
+  Config config;
+  config.labels.drop = {ContainerLabels::Label::container};
+  const Lines found = plan(config, world);
+  CHECK(found == Lines{"target=cccccccccccc | " + container + " | |", "target=other@4026531840 | | 10 |"});
+  Earlier earlier;
+  earlier.processes[10] = "other@4026531840";
+  CHECK(plan(config, world, earlier) == found);
+}
+
+TEST_CASE("a process that is called like a configured target is another one, by a label that is not empty") {
+  World world = world_of({"/a"});
+  add_process(world, 10, 1, "/tmp/web");
+  listen(world, "/", 10, 40'000).port_free = 1;
+  Config config;
+  config.discovery.listeners = Listeners::always;
+  config.targets = {cgroup_rule("web", "/a")};
+  const Lines found = plan(config, world);
+  CHECK(found == Lines{"target=web | /a | |", "target=web@4026531840 | | 10 |"});
+  Earlier earlier;
+  earlier.processes[10] = "web@4026531840";
+  CHECK(plan(config, world, earlier) == found);
 }
 
 TEST_CASE("tacho does not discover itself") {

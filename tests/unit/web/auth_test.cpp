@@ -200,7 +200,9 @@ TEST_CASE("Users, headers and limits are read again when the file changes, and k
   dir.write("web.yml", "rate_limit: {interval: 1h, burst: 2}\n");
   CHECK(status("two") == 200);
   CHECK(status("-") == 200);
+  CHECK(server.statistics().refused == 0);
   CHECK(status("-") == 429);
+  CHECK(server.statistics().refused == 1);
   const std::string log = server.log();
   CHECK(log.contains("web.yml:1:23: error:"));
   CHECK_FALSE(log.contains("'plain'"));

@@ -23,6 +23,8 @@ inline Response text(std::string body) {
 }
 
 inline constexpr std::size_t kLarge = 8'000'000;  // fits into no socket buffer
+inline constexpr std::size_t kMedium =
+    40'000;  // fits into the kernel's part of a connection, and not into a small window
 
 /// A gate with handlers that the test lets go on.
 class Desk {
@@ -69,6 +71,9 @@ class Desk {
     return {
         {.path = "/now", .methods = {"GET"}, .handler = [](const Request&) { return text("now"); }, .immediate = true},
         {.path = "/fast", .methods = {"GET"}, .handler = [](const Request&) { return text("fast"); }},
+        {.path = "/medium",
+         .methods = {"GET"},
+         .handler = [](const Request&) { return text(std::string(kMedium, 'x')); }},
         {.path = "/slow",
          .methods = {"GET"},
          .handler =

@@ -1,5 +1,8 @@
 // Clients that take their answers slowly, late or not at all.
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <list>
 #include <sstream>
@@ -78,6 +81,19 @@ TEST_CASE("Who reads the end of its answer late, or has closed its side, gets al
   CHECK(Reply::parse(answer).body.size() == kLarge);
 }
 
+TEST_CASE("Who never takes what the kernel keeps for it is counted as one who took too little") {
+  Desk desk({.client_timeout = 100ms});
+  const Client silent(desk.address(), 4096);
+  silent.send(test::get_request("/medium"));
+  CHECK(eventually([&] { return desk.counters().open == 0 && desk.counters().accepted == 1; }));
+  CHECK(desk.counters().cut_off == 1);
+  const Client good(desk.address());
+  good.send(test::get_request("/medium"));
+  CHECK(test::body(good).size() == test::kMedium);
+  CHECK(eventually([&] { return desk.counters().open == 0 && desk.counters().accepted == 2; }));
+  CHECK(desk.counters().cut_off == 1);
+}
+
 TEST_CASE("Who resets its connection keeps no place, whatever the kernel still counts") {
   Desk desk;
   constexpr int kClients = 300;
@@ -119,6 +135,59 @@ TEST_CASE("Who holds most pages makes room first, however long another one has h
   CHECK(test::body(other).size() == kLarge);
   CHECK(desk.counters().cut_off == 1);
   CHECK(patient.read_all().size() > kLarge);
+}
+
+TEST_CASE("Who takes its page steadily keeps it, however many take theirs in drips") {
+  Desk desk({.held_bytes = 2 * kLarge, .client_timeout = 60'000ms, .patience = 200ms});
+  // All of them were served before, or none was.
+  const bool known = GENERATE(true, false);
+  const auto came_before = [&](const std::string& source) {
+    const Client before(desk.address(), 0, source);
+    return !known || (before.send(test::get_request("/now")) && test::body(before) == "now");
+  };
+  CHECK(came_before("127.0.0.2"));
+  const Client reader(desk.address(), 1 << 18, "127.0.0.2");
+  reader.send(test::get_request("/heavy"));
+  std::string taken = reader.read_some(1 << 16);
+  std::list<Client> dripping;
+  constexpr int kOthers = 4;
+  while (taken.size() < kLarge) {
+    const std::string more = reader.read_some(1 << 16);  // six MB a second at the most
+    REQUIRE(!more.empty());
+    taken += more;
+    if (std::ssize(dripping) < kOthers && desk.asked == std::ssize(dripping) + 1) {
+      const std::string source = "127.0.0." + std::to_string(dripping.size() + 3);
+      CHECK(came_before(source));
+      dripping.emplace_back(desk.address(), 4096, source).send(test::get_request("/heavy"));
+    }
+    for (const Client& each : dripping) {
+      std::array<char, 2048> some{};
+      ::recv(each.fd(), some.data(), some.size(), MSG_DONTWAIT);
+    }
+    std::this_thread::sleep_for(10ms);
+  }
+  taken += reader.read_all();
+  CHECK(Reply::parse(taken).body.size() == kLarge);
+  CHECK(std::ssize(dripping) == kOthers);
+  CHECK(desk.counters().cut_off >= 1);
+}
+
+TEST_CASE("Who was served before may pause for a moment, and a stranger in its place may not") {
+  Desk desk({.held_bytes = kLarge, .page_waits = 60'000ms, .client_timeout = 60'000ms, .patience = 50ms});
+  const bool known = GENERATE(true, false);
+  const Client before(desk.address(), 0, known ? "127.0.0.2" : "127.0.0.3");
+  before.send(test::get_request("/now"));
+  CHECK(test::body(before) == "now");
+  const Client reader(desk.address(), 4096, "127.0.0.2");
+  reader.send(test::get_request("/heavy"));
+  CHECK(!reader.read_some(1).empty());
+  std::this_thread::sleep_for(100ms);
+  const Client other(desk.address(), 4096, "127.0.0.2");  // has to wait for the reader, for as long as it takes
+  other.send(test::get_request("/heavy"));
+  CHECK(eventually([&] { return desk.asked == 2; }));
+  const auto answered = known ? reader.read_all().size() : other.read_all().size();
+  CHECK(answered > kLarge);
+  CHECK(desk.counters().cut_off == (known ? 0 : 1));
 }
 
 TEST_CASE("Answers of one's own take no more memory than is meant for them, and who has most loses the first") {

@@ -1,7 +1,9 @@
 #include "web/gate.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <filesystem>
@@ -42,6 +44,25 @@ TEST_CASE("A connection that its client closes is forgotten") {
   CHECK(desk.counters().timed_out + desk.counters().displaced == 0);
 }
 
+TEST_CASE("Who comes when no descriptor is left is counted") {
+  Desk desk;
+  const UniqueFd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const UniqueFd highest(::fcntl(client.get(), F_DUPFD_CLOEXEC, 0));
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit none{.rlim_cur = static_cast<rlim_t>(highest.get()), .rlim_max = before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(std::stoi(desk.address().substr(desk.address().rfind(':') + 1))));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  CHECK(::connect(client.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0);
+  const bool counted = eventually([&] { return desk.counters().displaced == 1; });
+  CHECK(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK(counted);
+  CHECK(desk.counters().accepted == 1);
+}
+
 TEST_CASE("Where there are too many, who has most loses the oldest") {
   Desk desk({.connections = 6});
   const Client other(desk.address(), 0, "127.0.0.2");
@@ -78,6 +99,28 @@ TEST_CASE("Who was served before keeps connections that others lose") {
     each.send(test::get_request("/fast"));
     CHECK(body(each) == "fast");
   }
+}
+
+TEST_CASE("Of those who were served before, too, who has most loses first, not whose only one is oldest") {
+  Desk desk({.connections = 6});
+  const auto come_before = [&](const std::string& source) {
+    const Client before(desk.address(), 0, source);
+    before.send(test::get_request("/fast"));
+    CHECK(body(before) == "fast");
+  };
+  come_before("127.0.0.2");
+  come_before("127.0.0.3");
+  come_before("127.0.0.4");
+  CHECK(eventually([&] { return desk.counters().open == 0; }));
+  const Client distant(desk.address(), 0, "127.0.0.2");  // its request is still on its way
+  CHECK(eventually([&] { return desk.counters().open == 1; }));
+  std::list<Client> crowd;
+  for (int i = 0; i < 20; ++i) {
+    crowd.emplace_back(desk.address(), 0, i % 2 == 0 ? "127.0.0.3" : "127.0.0.4");
+  }
+  CHECK(eventually([&] { return desk.counters().displaced == 15; }));
+  distant.send(test::get_request("/fast"));
+  CHECK(body(distant) == "fast");
 }
 
 TEST_CASE("Who waits for a page is displaced like others") {

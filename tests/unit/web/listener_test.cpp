@@ -38,6 +38,12 @@ bool accepts(const Listener& listener, const std::string& address) {
   return UniqueFd(::accept(listener.fd(), nullptr, nullptr)).get() >= 0;
 }
 
+TEST_CASE("A unix socket without its directory is refused with what to do") {
+  const Error error = refusal("unix:/nonexistent/tacho.sock");
+  CHECK(error.message.contains("unix:/nonexistent/tacho.sock"));
+  CHECK(error.message.contains("make its directory"));
+}
+
 TEST_CASE("A listen address in Prometheus' notation is taken apart") {
   const auto any = ListenAddress::parse(":9100");
   REQUIRE(any);

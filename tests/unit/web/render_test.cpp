@@ -19,9 +19,9 @@ Reply rendered(Response response, const RenderOptions& options = {}) {
   return Reply::parse(bytes);
 }
 
-RenderOptions accepting(std::optional<std::string> encoding, bool head_only = false) {
+RenderOptions accepting(const std::optional<std::string>& encoding, bool head_only = false) {
   RenderOptions options;
-  options.accept_encoding = std::move(encoding);
+  options.gzip = accepts_gzip(encoding);
   options.head_only = head_only;
   return options;
 }
