@@ -4,12 +4,12 @@
  * in between (how far it has come, that it is alive) get no reply, and the next piece of the stream looks
  * like one: a request that lasts until something happens to be sent.
  *
- * A push is a send without an open turn, some time after the send before it, all of which has left. After
- * many pushes in a row the rhythm of the stream distinguishes replies from pushes. Acknowledgements are
- * short, arrive at any time between two pushes, and the next push follows at any time, too. A reply is sent
- * sooner than the next push would be, or ends a silence that is too long for the stream. After some turns in
- * a row that look like acknowledgements the connection counts as a stream: from then on a send that does not
- * promptly follow a short message does not answer it.
+ * A push is a send without an open turn, some time after the send before it. After many pushes in a row the
+ * rhythm of the stream distinguishes replies from pushes. Acknowledgements are short, arrive at any time
+ * between two pushes, and the next push follows at any time, too. A reply is sent sooner than the next push
+ * would be, or ends a silence that is too long for the stream. After some turns in a row that look like
+ * acknowledgements the connection counts as a stream: from then on a send that does not promptly follow a
+ * short message does not answer it.
  *
  * Requests whose replies are sent in pieces differ: the pieces are few, or the first one is sent promptly, or
  * the request follows right behind the last piece, or is longer, or is HTTP's. A busy event loop needs a
@@ -40,15 +40,6 @@
 static __always_inline bool is_streaming(const struct socket_state *st)
 {
 	return st->streaming >= STREAMING_TURNS;
-}
-
-/*
- * Was something left to send when so many bytes were added to it? Then the pause was the client's, which
- * reads slowly, and not the server's.
- */
-static __always_inline bool waits_for_reader(const struct tcp_sock *tp, u32 bytes)
-{
-	return tp && (s32)(FIELD(tp, write_seq) - bytes - FIELD(tp, snd_nxt)) > 0;
 }
 
 /* Something was sent unasked, so long after the send before. */

@@ -233,7 +233,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 			   replies_behind_flight(st, bytes, now)) {
 			observe_held_turn(st, shard, st->first_reply);
 		}
-		if (last_send && elapsed(last_send, now) > PUSH_PAUSE_NS && !waits_for_reader(tp, bytes))
+		if (last_send && elapsed(last_send, now) > PUSH_PAUSE_NS)
 			note_push(st, now - last_send);
 		return;
 	}
