@@ -112,10 +112,10 @@ Type<TargetRule> target() {
               "all do."),
           key("http2", &TargetRule::http2, http2(),
               "Whether the requests of cleartext HTTP/2 connections (gRPC) are counted by the headers of their frames. "
-              "`auto`: of connections that begin with HTTP/2's preface, or come to it by an upgrade, and of those that are "
-              "older than tacho from the first read on that begins with a whole request. `true`: of older ones from the "
-              "first frame on. `false`: of none; they are under-counted, and the condition `multiplexed` says so. Needs "
-              "Linux 5.17."),
+              "`auto`: of connections that begin with HTTP/2's preface, or come to it by an upgrade, and of those that "
+              "are older than tacho from the first read on that begins with a whole request. `true`: of older ones "
+              "from the first frame on. `false`: of none; they are under-counted, and the condition `multiplexed` says "
+              "so. Needs Linux 5.17."),
           key("exclude_clients", &TargetRule::exclude_clients, clients(),
               "Whose requests are left out of all series and counted in tacho_node_requests_total alone. `node`: those "
               "of processes of the machine that are in no container, such as the kubelet's HTTP and TCP probes, and of "
