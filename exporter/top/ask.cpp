@@ -75,12 +75,13 @@ Result<About> ask_about(const TopOptions& options, std::string_view what, std::s
   return about;
 }
 
-Result<std::string> ascii_json(const std::string& answer, const std::string& url) {
+Result<void> write_json(const std::string& answer, const std::string& url, std::ostream& out) {
   const auto document = nlohmann::json::parse(answer, nullptr, false);
   if (document.is_discarded()) {
     return fail(url + ": the answer is no JSON");
   }
-  return document.dump(-1, ' ', true) + "\n";
+  out << document.dump(-1, ' ', true) << "\n";
+  return finish(out);
 }
 
 void tell_of_more(const Frame& targets, std::ostream& out) {

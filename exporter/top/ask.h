@@ -32,8 +32,8 @@ struct About {
 /// @param most targets in one answer
 Result<About> ask_about(const TopOptions& options, std::string_view what, std::size_t most);
 
-/// The document of an answer, in ASCII alone: names of others, and what another server says, steer no terminal.
-Result<std::string> ascii_json(const std::string& answer, const std::string& url);
+/// Writes the document of an answer, in ASCII alone: names of others, and what another server says, steer no terminal.
+Result<void> write_json(const std::string& answer, const std::string& url, std::ostream& out);
 
 /// Says that more targets match than were shown, if so.
 void tell_of_more(const Frame& targets, std::ostream& out);

@@ -188,19 +188,13 @@ Result<void> print_once(Client& client, const TopOptions& options, const Choice&
     return std::unexpected(frame.error().within(client.url().text()));
   }
   if (options.json) {
-    const auto text = ascii_json(*body, client.url().text());
-    if (!text) {
-      return std::unexpected(text.error());
-    }
-    out << *text;
-  } else {
-    for (std::string& line : table_lines(*frame, 0, choice.sort, choice.descending, nullptr)) {
-      line.erase(line.find_last_not_of(' ') + 1);
-      out << line << '\n';
-    }
+    return write_json(*body, client.url().text(), out);
   }
-  out.flush();
-  return out ? Result<void>{} : fail("top: the output cannot be written");
+  for (std::string& line : table_lines(*frame, 0, choice.sort, choice.descending, nullptr)) {
+    line.erase(line.find_last_not_of(' ') + 1);
+    out << line << '\n';
+  }
+  return finish(out);
 }
 
 }  // namespace

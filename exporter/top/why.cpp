@@ -128,12 +128,7 @@ Result<void> show_why(const TopOptions& options, std::ostream& out) {
     return std::unexpected(about.error());
   }
   if (options.json) {
-    const auto text = ascii_json(about->answer, about->url);
-    if (!text) {
-      return std::unexpected(text.error());
-    }
-    out << *text;
-    return finish(out);
+    return write_json(about->answer, about->url, out);
   }
   const auto targets = parse_why(about->answer);
   if (!targets) {
