@@ -146,16 +146,19 @@ namespace {
 struct Listening {
   int protocol = IPPROTO_TCP;
   int backlog = 0;
-  bool is_closed = false;  ///< by a server that drains, or takes one connection only
+  bool is_closed = false;    ///< by a server that drains, or takes one connection only
+  bool shares_port = false;  ///< SO_REUSEPORT, which its connections inherit
 };
 
 /// A server whose one connection is older than tacho, and is asked then.
 void check_older(const Listening& listening, int requests) {
-  CAPTURE(listening.protocol, listening.backlog, listening.is_closed);
+  CAPTURE(listening.protocol, listening.backlog, listening.is_closed, listening.shares_port);
   const Cgroup cgroup(playground() + "/" + unique_name());
   Child server(cgroup.directory(), [&listening](Line& parent) {
     UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, listening.protocol));
     const sockaddr_in any = loopback(0);
+    const int shares = listening.shares_port ? 1 : 0;
+    must(::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEPORT, &shares, sizeof(shares)) == 0, "SO_REUSEPORT");
     must(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&any), sizeof(any)) == 0, "bind");
     must(::listen(listener.get(), listening.backlog) == 0, "listen");
     parent.tell(port_of(listener));
@@ -196,11 +199,14 @@ TEST_CASE("a connection that is older than tacho is served, whatever has become 
     }
     check_older({.protocol = protocol, .backlog = 8, .is_closed = true}, kRequests);
     check_older({.protocol = protocol, .backlog = 1, .is_closed = true}, kRequests);
+    check_older({.protocol = protocol, .backlog = 8, .shares_port = true}, kRequests);
+    check_older({.protocol = protocol, .backlog = 8, .is_closed = true, .shares_port = true}, kRequests);
   }
 }
 
 TEST_CASE("a connection that does not show that it was accepted has the role of its port") {
   check_older({.backlog = 0, .is_closed = false}, kRequests);
+  check_older({.backlog = 0, .is_closed = false, .shares_port = true}, kRequests);
   check_older({.backlog = 0, .is_closed = true}, 0);
 }
 
