@@ -105,14 +105,15 @@ __noinline u32 http2_begins(u64 bytes, u32 direction)
 /* The flags of HEADERS (RFC 9113, 6.2), and that of them which one frame without continuation has. */
 #define HTTP2_HEADERS_FLAGS 0x2d
 #define HTTP2_END_HEADERS 0x4
-/* Frames in front of a request's, in the read that begins with them. */
+/* Frames in front of a request's, in the read that begins with them; the longest has four settings. */
 #define HTTP2_FRAMES_BEFORE 3
+#define HTTP2_FRAME_BEFORE_BYTES 24
 
 /* A frame that asks for nothing, of which hardly more than its length can be wrong. */
 static __always_inline bool http2_is_sign_of_life(const u8 *h)
 {
-	return h[3] >= HTTP2_PRIORITY && h[3] <= HTTP2_WINDOW_UPDATE && http2_is_header(h) &&
-	       http2_length(h) <= HTTP2_PREFACE_BYTES;
+	return h[3] >= HTTP2_PRIORITY && h[3] <= HTTP2_WINDOW_UPDATE && h[3] != HTTP2_PUSH_PROMISE &&
+	       http2_is_header(h) && http2_length(h) <= HTTP2_FRAME_BEFORE_BYTES;
 }
 
 enum { HTTP2_NOT_FOUND, HTTP2_REQUEST, HTTP2_MAY_BE };

@@ -87,8 +87,7 @@ static __always_inline u8 stream_role(struct sock *sk)
 	struct sock *shown = is_mptcp(sk) ? (struct sock *)subflow_of(sk) : sk;
 	struct listening_port key;
 
-	if ((BPF_CORE_READ_BITFIELD_PROBED(shown, sk_userlocks) & SOCK_BINDPORT_LOCK) &&
-	    BPF_CORE_READ_BITFIELD_PROBED(shown, __sk_common.skc_reuseport))
+	if (chose_port(shown) && BPF_CORE_READ_BITFIELD_PROBED(shown, __sk_common.skc_reuseport))
 		return TACHO_ROLE_CLIENT;
 	if (BPF_CORE_READ(shown, sk_max_ack_backlog))
 		return TACHO_ROLE_SERVER;

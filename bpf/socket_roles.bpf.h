@@ -115,12 +115,6 @@ static __always_inline bool serves_beside(struct sock *sk)
 	return is_served_beside(as_number(sk));
 }
 
-/* Was it bound to a port that its program chose? */
-static __always_inline bool chose_port(struct sock *sk)
-{
-	return BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks) & SOCK_BINDPORT_LOCK;
-}
-
 enum { PEER_SERVED = 1, PEER_CALLED = 2 };
 
 /* So long what had come before all sockets were visited may still be answered. */

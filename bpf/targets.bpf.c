@@ -200,12 +200,6 @@ static __always_inline void on_exit(struct task_struct *task)
 		send_event(TACHO_PROCESS_EXITED, cgroup_of(task), tgid);
 }
 
-/* Whether any port would have done: the kernel has chosen it. */
-static __always_inline bool is_port_free(struct sock *sk)
-{
-	return !(BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks) & SOCK_BINDPORT_LOCK);
-}
-
 static __always_inline void on_state_change(struct sock *sk, int old_state, int new_state)
 {
 	bool opened = new_state == TCP_LISTEN;
@@ -221,7 +215,7 @@ static __always_inline void on_state_change(struct sock *sk, int old_state, int 
 	event->network = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
 	event->family = FIELD(sk, __sk_common.skc_family);
 	event->port = FIELD(sk, __sk_common.skc_num);
-	event->port_free = is_port_free(sk);
+	event->port_free = !chose_port(sk);
 	bpf_ringbuf_submit(event, 0);
 }
 
@@ -275,7 +269,7 @@ int list_listeners(struct bpf_iter__task_file *ctx)
 	record.network = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
 	record.family = FIELD(sk, __sk_common.skc_family);
 	record.port = record.kind == TACHO_LISTENER_UNIX ? 0 : FIELD(sk, __sk_common.skc_num);
-	record.port_free = is_port_free(sk);
+	record.port_free = !chose_port(sk);
 	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
 	return 0;
 }

@@ -147,6 +147,12 @@ static __always_inline struct sock *sock_of_file(struct file *file)
 
 #endif
 
+/* Was it bound to a port that its program chose? Else the kernel has chosen it, or it was accepted. */
+static __always_inline bool chose_port(struct sock *sk)
+{
+	return BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks) & SOCK_BINDPORT_LOCK;
+}
+
 #if FETCHING_ATOMICS
 
 static __always_inline u64 exchange(u64 *place, u64 value)
