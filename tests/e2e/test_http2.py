@@ -1,19 +1,16 @@
 """Cleartext HTTP/2 and gRPC, counted by frames: without being asked where a connection begins with the preface."""
 
 import concurrent.futures
-import contextlib
 import re
-import time
 
 import grpc
 import pytest
 
 from support.clients.counted import Counted
-from support.clients.h2load import h2load, h2load_times
-from support.durations import check_durations, durations
+from support.clients.h2load import h2load
 from support.process import run
-from support.servers import Burn, Nginx, Node
-from support.servers.grpc_echo import STREAM, STREAMED, UNARY, WORK, GrpcEcho
+from support.servers import Nginx, Node
+from support.servers.grpc_echo import STREAM, STREAMED, UNARY, GrpcEcho
 from support.servers.nghttpd import Nghttpd, Nghttpx
 from support.tacho import Tacho, target
 
@@ -104,51 +101,3 @@ def test_upgrade_from_http_1(cgroups, agree):
         assert answered == 3 * 23
         agree("nghttpx after Upgrade", Counted(client="nghttp", requests=answered, seconds=1), change)
         check_nothing_lost(change)
-
-
-@contextlib.contextmanager
-def nginx_in_front(prefix):
-    """Its replies come from a server of one loop, which works for 10 ms on each."""
-    with Burn() as back, Nginx(prefix, listen="http2", locations=f"location / {{ proxy_pass http://{back.address}; }}") as front:
-        yield front.url("/10")
-
-
-@contextlib.contextmanager
-def node(prefix):
-    """The end of a reply is a frame of its own, before which it collects garbage, a fifth of the time that it works: tacho's
-    time ends with the first frame, the client's with the last."""
-    with Node(prefix, protocol="http2") as server:
-        yield f"http://{server.address}/1000"
-
-
-@pytest.mark.parametrize("streams", [1, 16])
-@pytest.mark.parametrize("start", [nginx_in_front, node])
-def test_durations_are_those_of_streams(cgroups, start, streams):
-    group = cgroups("working")
-    with start(group.prefix) as url, following("working", group) as tacho:
-        with tacho.watch("working") as change, durations(tacho, "working", change):
-            counted, times = h2load_times(url, 211, streams)
-        assert change.requests == counted.requests == len(times)
-        check_durations(f"{start.__name__}, {streams} streams", change, times, works=start is not node)
-
-
-@pytest.mark.parametrize("calls", [1, 4])
-def test_durations_are_those_of_calls(cgroups, calls):
-    """As many at a time as the server has threads."""
-    group = cgroups("grpc")
-    times = []
-
-    def timed(work):
-        began = time.monotonic()
-        call = work.future(b"x")
-        call.add_done_callback(lambda _: times.append(time.monotonic() - began))
-        return call
-
-    with GrpcEcho(group.prefix) as server, following("grpc", group) as tacho:
-        with tacho.watch("grpc") as change, durations(tacho, "grpc", change), grpc.insecure_channel(server.address) as channel:
-            work = channel.unary_unary(WORK)
-            for _ in range(101):
-                for call in [timed(work) for _ in range(calls)]:
-                    call.result(timeout=20)
-        assert change.requests == 101 * calls
-        check_durations(f"gRPC (Python), {calls} at a time", change, times)

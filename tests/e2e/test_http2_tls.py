@@ -1,4 +1,4 @@
-"""HTTP/2 under TLS is told from HTTP/1.1 under TLS, where nothing but records is seen; used serially, its times are true."""
+"""HTTP/2 under TLS is told from HTTP/1.1 under TLS, where nothing but records is seen."""
 
 import contextlib
 import dataclasses
@@ -11,8 +11,7 @@ from support.clients import Counted, ab
 from support.clients.curl import curl_times
 from support.clients.h2load import h2load
 from support.clients.tls import TlsConnection, context
-from support.durations import check_durations, durations
-from support.servers import Apache, Burn, Caddy, HAProxy, Nginx, NodeTls, Script
+from support.servers import Apache, Caddy, HAProxy, Nginx, NodeTls, Script
 from support.slow import SKIPPED, slow_but
 from support.tacho import Tacho, target
 from support.waiting import wait_until
@@ -82,7 +81,7 @@ def test_several_streams_raise_the_condition_and_http1_does_not(cgroups, agree, 
         assert condition(tacho) == 0
         with tacho.watch("server") as change:
             h2load(server.tls_url("/static"), requests=5003, connections=CONNECTIONS, streams=10)
-        wait_until(lambda: condition(tacho) == 1, 4, "the condition")
+        wait_until(lambda: condition(tacho) == 1, 20, "the condition")
         assert change.of("tacho_multiplexed_connections_total") == CONNECTIONS
         assert change.requests < 5003
 
@@ -94,26 +93,6 @@ def test_serial_requests_are_counted(cgroups):
         with tacho.watch("server") as change:
             times = curl_times([server.tls_url("/static")], 8, http="--http2", a_minute=90)
         assert change.requests == len(times)
-
-
-def test_serial_requests_have_true_times(cgroups):
-    """One at a time, half a second and more apart: neither pauses nor acknowledged settings are anybody's time."""
-    group = cgroups("server")
-    with (
-        Burn() as back,
-        Nginx(
-            group.prefix, tls="TLSv1.3", tls_options="http2", locations=f"location /work/ {{ proxy_pass http://{back.address}/; }}"
-        ) as server,
-        Tacho({"targets": [target("server", group.path)]}) as tacho,
-    ):
-        with tacho.watch("server") as change, durations(tacho, "server", change):
-            # Milliseconds of work.
-            urls = [server.tls_url(f"/work/{work}") for work in [20] * 9 + [60]]
-            times = curl_times(urls, 20, http="--http2", a_minute=90)
-        assert change.of("tacho_handshakes_total") in (1, 2)
-        # A proxy sends head and body apart, and settings may be acknowledged between the two.
-        assert change.requests == len(times)
-        check_durations("nginx, HTTP/2 over TLS", change, times, known=0.06)
 
 
 def http2_connection(port: int) -> TlsConnection:

@@ -207,12 +207,12 @@ class Engine:
         # Only if something went wrong: shims outlive their containerd, and containers their shims.
         for directory in self._cgroups():
             (directory / "cgroup.kill").write_text("1")
-            wait_until(lambda directory=directory: run(["rmdir", directory]) == "", 5, f"{directory} is empty")
+            wait_until(lambda directory=directory: run(["rmdir", directory]) == "", 20, f"{directory} is empty")
         for group in ("docker", "system.slice"):
             with contextlib.suppress(OSError):
                 (cgroup2_mount() / group).rmdir()
         for name in ("docker", "containerd"):
-            wait_until(lambda name=name: run(["umount", "--recursive", f"/var/lib/{name}"], check=False) == "", 5, f"/var/lib/{name} is free")
+            wait_until(lambda name=name: run(["umount", "--recursive", f"/var/lib/{name}"], check=False) == "", 20, f"/var/lib/{name} is free")
         self._directory.cleanup()
 
 

@@ -22,7 +22,7 @@ def thread_named(pid: int, name: str) -> int:
 
     A thread names itself when it first runs.
     """
-    return wait_until(lambda: _find_thread(pid, name), 5, f"process {pid} has a thread {name}")
+    return wait_until(lambda: _find_thread(pid, name), 20, f"process {pid} has a thread {name}")
 
 
 def _find_thread(pid: int, name: str) -> int | None:
@@ -75,7 +75,7 @@ def stopped(thread: int, in_log_when=None):
     `in_log_when`: called with the thread running, what makes it log; it then stands still as it writes the line.
     """
     # Who runs may be in the middle of an allocation, for whose lock all others would wait: that is another failure.
-    wait_until(lambda: _state(thread) == "S", 5, f"thread {thread} waits")
+    wait_until(lambda: _state(thread) == "S", 20, f"thread {thread} waits")
     _ptrace(_SEIZE, thread, data=1)  # PTRACE_O_TRACESYSGOOD
     _ptrace(_INTERRUPT, thread)
     _wait_for_stop(thread)

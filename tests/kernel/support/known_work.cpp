@@ -219,7 +219,7 @@ void check_sums(const Watched& where) {
 }
 
 void check_agrees(const std::function<Wrong()>& attempt) {
-  constexpr int kAttempts = 2;
+  constexpr int kAttempts = 5;
   Wrong wrong = attempt();
   for (int i = 1; i < kAttempts && !wrong.empty(); ++i) {
     WARN("once more: " << fmt::format("{}", fmt::join(wrong, "; ")));

@@ -124,7 +124,7 @@ def counts(container_id: str, name: str, runtime: str, ports: list[int], named: 
     assert (about["user"], about["runtime"], about.get("container")) == (str(UID), runtime, name if named else None)
     for number, port in enumerate(ports, 1):
         exact(f"127.0.0.1:{port}", 101, requests_per_connection=10)
-        wait_until(lambda: scrape().sum("tacho_requests_total", target=about["target"]) >= 101 * number, 5, "they are counted")
+        wait_until(lambda: scrape().sum("tacho_requests_total", target=about["target"]) >= 101 * number, 20, "they are counted")
         assert scrape().sum("tacho_requests_total", target=about["target"]) == 101 * number
     helpers = [labels["target"] for labels, _ in scrape().all("tacho_target_info") if "rootless" in labels["target"]]
     assert helpers == [], "what forwards ports is no server of anybody's"
