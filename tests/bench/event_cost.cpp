@@ -303,23 +303,21 @@ int main(int argc, char** argv) {
     }
     // To load all programs is what takes longest in an emulator: whatever one tacho can tell, it tells.
     {
-      const auto app = start_tacho(glob, {.socket = true, .sched = true, .anatomy = true});
+      const Enabled all{.socket = true, .sched = true, .anatomy = true};
+      const auto app = start_tacho(glob, all);
       cost["socket: watched, anatomy"].push_back(socket_cost() - bare);
       cost["switch: watched, anatomy"].push_back(switch_cost() - bare_switch);
-    }
-    if (levels) {
-      const auto at = [&](unsigned level) {
-        return start_tacho(glob, {.socket = true, .sched = true, .anatomy = true, .shed = level});
-      };
-      for (const unsigned level : {TACHO_SHED_INTERVALS, TACHO_SHED_ANATOMY, TACHO_SHED_STREAMS}) {
-        const auto app = at(level);
-        cost["socket: watched, anatomy, level " + std::to_string(level)].push_back(socket_cost() - bare);
-        if (level == TACHO_SHED_ANATOMY) {
-          cost["switch: watched, anatomy, level 3"].push_back(switch_cost() - bare_switch);
+      if (levels) {
+        for (const tacho_shed level : {TACHO_SHED_INTERVALS, TACHO_SHED_ANATOMY, TACHO_SHED_STREAMS}) {
+          shed(*app, glob, all, level);
+          cost["socket: watched, anatomy, level " + std::to_string(level)].push_back(socket_cost() - bare);
+          if (level == TACHO_SHED_ANATOMY) {
+            cost["switch: watched, anatomy, level 3"].push_back(switch_cost() - bare_switch);
+          }
         }
+        shed(*app, glob, all, TACHO_SHED_SOCKETS);
+        cost["socket: watched, anatomy, level 5"].push_back(aside_cost() - bare);
       }
-      const auto app = at(TACHO_SHED_SOCKETS);
-      cost["socket: watched, anatomy, level 5"].push_back(aside_cost() - bare);
     }
     {
       const auto app = start_tacho(glob, {.socket = true});

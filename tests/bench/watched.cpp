@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -69,8 +70,9 @@ void stay_on_one_cpu(unsigned cpu) {
   }
 }
 
-std::unique_ptr<App> start_tacho(const std::string& cgroup, const Enabled& probes, std::uint32_t max_targets) {
-  Cli cli;
+namespace {
+
+config::Config watching(const std::string& cgroup, const Enabled& probes) {
   config::Config config;
   config::TargetRule rule;
   rule.name = "bench";
@@ -87,16 +89,33 @@ std::unique_ptr<App> start_tacho(const std::string& cgroup, const Enabled& probe
   config.probes.poll.enabled = probes.poll;
   config.probes.sched.enabled = probes.sched;
   config.probes.anatomy.enabled = probes.anatomy;
-  config.limits.held_shed_level = probes.shed;
+  return config;
+}
+
+}  // namespace
+
+std::unique_ptr<App> start_tacho(const std::string& cgroup, const Enabled& probes, std::uint32_t max_targets) {
+  config::Config config = watching(cgroup, probes);
   if (max_targets > 0) {
     config.limits.max_targets = max_targets;
   }
-  auto app = App::start(cli, config, true);
+  auto app = App::start(Cli{}, config, true);
   if (!app) {
     std::fprintf(stderr, "%s\n", app.error().message.c_str());
     std::exit(1);
   }
   return std::move(*app);
+}
+
+void shed(App& tacho, const std::string& cgroup, const Enabled& probes, tacho_shed level) {
+  config::Config config = watching(cgroup, probes);
+  config.limits.held_shed_level = level;
+  tacho.scraper().reconfigure(config);
+  // What lies between two samples is judged, and the next one tells the programs.
+  const targets::Time now = std::chrono::steady_clock::now();
+  for (int second = 1; second <= 4; ++second) {
+    tacho.run(now + std::chrono::seconds(second));
+  }
 }
 
 }  // namespace tacho::bench

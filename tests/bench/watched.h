@@ -6,6 +6,7 @@
 
 #include "app.h"
 #include "base/unique_fd.h"
+#include "bpf/lib/targets.h"
 
 /// What benchmarks of events have in common: a connection to themselves, and tacho in their own process.
 namespace tacho::bench {
@@ -39,12 +40,14 @@ struct Enabled {
   bool poll = false;
   bool sched = false;
   bool anatomy = false;
-  unsigned shed = 0;                                  // enum tacho_shed
   config::Attach attach = config::Attach::automatic;  // of the socket probe
   bool process_target = false;                        // another target, by a program that nobody runs
 };
 
 /// Watches the cgroups that the glob `cgroup` matches, and serves nothing. Ends with 1 if it cannot be started.
 std::unique_ptr<App> start_tacho(const std::string& cgroup, const Enabled& probes, std::uint32_t max_targets = 0);
+
+/// What a tacho that was started with these watches does without what that level sheds, from then on.
+void shed(App& tacho, const std::string& cgroup, const Enabled& probes, tacho_shed level);
 
 }  // namespace tacho::bench
