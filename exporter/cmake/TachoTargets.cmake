@@ -25,18 +25,22 @@ endif()
 find_package(spdlog REQUIRED)
 
 # What nearly every source includes, read once for each level of optimization; -fpch-preprocess is for ccache. Who builds
-# without unity gets no such header either, so that a missing #include is seen.
+# without unity gets no such header either, so that a missing #include is seen. clang, which takes its time elsewhere, has none.
 set(TACHO_COMMON_HEADERS <algorithm> <array> <charconv> <chrono> <filesystem> <functional> <map> <memory> <mutex> <optional>
   <set> <span> <string> <string_view> <utility> <vector> <spdlog/spdlog.h>)
 set(tacho_common_source ${CMAKE_CURRENT_LIST_DIR}/common_headers.cpp)
 
-# tacho_precompile(<library> <header library>): the second is made with the first call.
+# tacho_precompile(<target> <header library> [OPTIONS <option>…] [MORE <header>…]): the second is made with the first call.
 function(tacho_precompile name headers)
+  cmake_parse_arguments(ARG "" "" "OPTIONS;MORE" ${ARGN})
+  if(NOT TACHO_UNITY OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    return()
+  endif()
   if(NOT TARGET ${headers})
     add_library(${headers} OBJECT ${tacho_common_source})
     target_link_libraries(${headers} PRIVATE spdlog::spdlog tacho_compile_options)
-    target_compile_options(${headers} PRIVATE "${ARGN}")
-    target_precompile_headers(${headers} PRIVATE ${TACHO_COMMON_HEADERS})
+    target_compile_options(${headers} PRIVATE "${ARG_OPTIONS}")
+    target_precompile_headers(${headers} PRIVATE ${TACHO_COMMON_HEADERS} ${ARG_MORE})
   endif()
   target_precompile_headers(${name} REUSE_FROM ${headers})
   target_compile_options(${name} PRIVATE -fpch-preprocess)
@@ -57,7 +61,5 @@ function(tacho_library name)
     set(level "$<$<CONFIG:RelWithDebInfo>:-O1;-g0>")
     target_compile_options(${name} PRIVATE "${level}")
   endif()
-  if(TACHO_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    tacho_precompile(${name} ${headers} "${level}")
-  endif()
+  tacho_precompile(${name} ${headers} OPTIONS "${level}")
 endfunction()
