@@ -93,7 +93,7 @@ class Cgroup:
         events = self.directory / "cgroup.events"
         if "populated 0" not in events.read_text():
             (self.directory / "cgroup.kill").write_text("1")
-        wait_until(lambda: "populated 0" in events.read_text(), 10, f"processes of {self.path} have ended")
+        wait_until(lambda: "populated 0" in events.read_text(), 30, f"processes of {self.path} have ended")
         for directory, _, _ in os.walk(self.directory, topdown=False):
             os.rmdir(directory)
 

@@ -114,7 +114,7 @@ class Pod:
         for hierarchy in {cgroup2_mount(), *pathlib.Path("/sys/fs/cgroup").iterdir()}:
             own = hierarchy / self.path.lstrip("/")
             for directory in (own / "conmon", own):
-                wait_until(lambda directory=directory: _removed(directory), 10, f"{directory} is empty")
+                wait_until(lambda directory=directory: _removed(directory), 30, f"{directory} is empty")
 
 
 class Container:

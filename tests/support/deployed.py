@@ -38,7 +38,7 @@ class Nginx(Container):
         configuration.write_text(NGINX.format(port=self.port))
         super().__init__(storage, "nginx", name,
                          options=["--volume", f"{configuration}:/nginx.conf:ro", *options])  # fmt: skip
-        wait_until(lambda: net.listens(self.port), 10, f"{name} listens")
+        wait_until(lambda: net.listens(self.port), 30, f"{name} listens")
 
     def serve(self, requests: int) -> Counted:
         """Has it answer so many; what the client counted."""

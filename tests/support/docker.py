@@ -37,7 +37,7 @@ class Server(Container):
         about = engine.inspect(self.id)
         self._pid, networks = about["State"]["Pid"], about["NetworkSettings"]["Networks"]
         self.address = next(iter(networks.values()))["IPAddress"] + ":8080"
-        wait_until(self._listens, 10, f"{name} listens")
+        wait_until(self._listens, 30, f"{name} listens")
 
     def _listens(self) -> bool:
         # No connection is made: tacho would count it.
@@ -59,9 +59,11 @@ class DockerTacho(Tacho):
         self.engine, self.name, self.address = engine, name, "127.0.0.1:9435"
         engine.cli(*command[1:2], "--detach", "--name", name, *words, *command[2:], *arguments)
         try:
-            wait_until(self._ready, 10, f"{name} is ready", interval=0.05)
+            wait_until(self._ready, 60, f"{name} is ready", interval=0.05)
         except TimeoutError:
-            raise RuntimeError(f"{name} does not become ready; it said:\n{self.log}") from None
+            said = self.log
+            self.__exit__()  # or the next one finds its name and its port taken
+            raise RuntimeError(f"{name} does not become ready; it said:\n{said}") from None
 
     def _ready(self) -> bool:
         return exchange(self.address, "/-/ready", timeout=2)[0] == 200

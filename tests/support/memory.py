@@ -64,7 +64,7 @@ class MemoryCgroup:
 
     def __exit__(self, *_):
         # Processes that have ended are taken out of it a moment later.
-        wait_until(self._is_gone, 10, f"{self.directory} can be removed")
+        wait_until(self._is_gone, 30, f"{self.directory} can be removed")
 
     def _is_gone(self) -> bool:
         if self.directory.exists():

@@ -180,7 +180,7 @@ class PodTacho(Tacho):
     def __init__(self, running: RunningPod, container: dict, volumes, host_pid: bool, attempt: int = 0):
         self.running, self.address = running, f"{running.address}:9435"
         self.id = running.run_as(container, volumes, host_pid, attempt)
-        wait_until(lambda: self.http("/-/ready", timeout=2)[0] == 200, 10, "tacho is ready", interval=0.05)
+        wait_until(lambda: self.http("/-/ready", timeout=2)[0] == 200, 30, "tacho is ready", interval=0.05)
 
     def stop(self) -> int:
         status = self.running.remove(self.id)

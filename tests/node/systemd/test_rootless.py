@@ -118,7 +118,7 @@ def scrape() -> Samples:
 
 def counts(container_id: str, name: str, runtime: str, ports: list[int], named: bool) -> None:
     """One container is one target, whichever way its requests come."""
-    wait_until(lambda: scrape().has("tacho_target_info", container_id=container_id), 10, "the container is a target")
+    wait_until(lambda: scrape().has("tacho_target_info", container_id=container_id), 30, "the container is a target")
     (about,) = [labels for labels, _ in scrape().all("tacho_target_info") if labels.get("container_id") == container_id]
     assert about["target"] == f"user@{UID}/{name if named else container_id[:12]}", about
     assert (about["user"], about["runtime"], about.get("container")) == (str(UID), runtime, name if named else None)

@@ -140,7 +140,7 @@ def test_one_that_is_stuck_is_ended_and_started_again(machine):
     process = machine.property("MainPID")
     machine.command("kill", "-STOP", process)
     wait_until(lambda: machine.property("NRestarts") == "1", 15, "it is started again", interval=0.2)
-    wait_until(lambda: machine.property("ActiveState") == "active", 10, "it serves again", interval=0.2)
+    wait_until(lambda: machine.property("ActiveState") == "active", 30, "it serves again", interval=0.2)
     assert machine.property("MainPID") != process and scrape().has("tacho_build_info")
 
 
