@@ -47,7 +47,7 @@ def alone(tacho) -> bool:
 
 def footprint_like(before: Footprint, tacho) -> Footprint:
     """Once the descriptors are those of `before`: the page of our own last scrape is one until all of it is sent."""
-    wait_until(lambda: Footprint(tacho).descriptors == before.descriptors, 20, f"the descriptors are {before.descriptors}")
+    wait_until(lambda: Footprint(tacho).descriptors == before.descriptors, 5, f"the descriptors are {before.descriptors}")
     return Footprint(tacho)
 
 
@@ -61,7 +61,7 @@ def test_churn_leaks_nothing(cgroups):
         for number in range(WARM_UP, WARM_UP + ROUNDS):
             serve_and_vanish(parent, number, tacho)
         wait_until(lambda: alone(tacho), 30, "no target is left")
-        wait_until(lambda: forgets_closed_ports(tacho), 20, "no closed port is remembered")
+        wait_until(lambda: forgets_closed_ports(tacho), 5, "no closed port is remembered")
         after = footprint_like(before, tacho)
         lost = {str(labels): value for labels, value in tacho.scrape().all("tacho_lost_events_total")
                 if value and labels["reason"] != "skipped"}  # fmt: skip
@@ -86,7 +86,7 @@ def test_many_at_once_and_all_gone(cgroups, limit):
             wait_until(lambda: tacho.scrape().get("tacho_targets") >= limit, 2, "all places are taken")
             for group in groups:
                 group.remove()
-            wait_until(lambda: tacho.scrape().get("tacho_targets") <= 1, 20, "places are free again")
+            wait_until(lambda: tacho.scrape().get("tacho_targets") <= 1, 5, "places are free again")
         after = footprint_like(before, tacho)
     assert after.sockets <= before.sockets + 2
     assert sum(after.map_entries.values()) <= sum(before.map_entries.values()) + 1  # `other` stays
@@ -150,7 +150,7 @@ def test_targets_that_cannot_be_added_are_counted_and_tried_again(cgroups):
     parent = cgroups("refused")
     with Tacho({"targets": [target("r", f"{parent.path}/r*")]}) as tacho:
         groups = [Cgroup(f"r{number}", parent) for number in range(2)]
-        wait_until(lambda: tacho.scrape().get("tacho_targets") == 2, 20, "two targets")
+        wait_until(lambda: tacho.scrape().get("tacho_targets") == 2, 5, "two targets")
         tacho.settled("r")
         soft, hard = resource.prlimit(tacho.pid, resource.RLIMIT_NOFILE)
         limit = len(tacho.descriptors()) + 3
@@ -158,7 +158,7 @@ def test_targets_that_cannot_be_added_are_counted_and_tried_again(cgroups):
         groups += [Cgroup(f"r{number}", parent) for number in range(2, 12)]
         time.sleep(2.5)  # in which nothing can be asked: it has no descriptor for us, either
         resource.prlimit(tacho.pid, resource.RLIMIT_NOFILE, (soft, hard))
-        wait_until(lambda: tacho.scrape().get("tacho_targets") == 12, 20, "all targets")
+        wait_until(lambda: tacho.scrape().get("tacho_targets") == 12, 5, "all targets")
         assert tacho.scrape().get("tacho_targets_failed_total") > 0
         for group in groups:
             group.remove()

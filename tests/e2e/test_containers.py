@@ -182,7 +182,7 @@ def test_container_that_restarts_under_its_name_is_one_series(tacho, nginx, agre
     def infos() -> list[str]:
         return [labels["container_id"] for labels, _ in tacho.scrape().all("tacho_target_info", container="web")]
 
-    wait_until(lambda: infos() == [after.id], 20, "only the new container is known", interval=0.2)
+    wait_until(lambda: infos() == [after.id], 5, "only the new container is known", interval=0.2)
     # Labels are identity: the container that came back goes on counting.
     assert tacho.scrape().get("tacho_requests_total", container="web") == 211 + 101
 

@@ -184,7 +184,7 @@ def test_processes_and_threads_by_the_thousand(cgroups, kind, rate):
                 disperse(made)
             check_reader(reader, f"{kind}: {made.output}")
             for name in ("c", "l"):
-                wait_until(lambda name=name: tacho.requests(name) == REQUESTS, 20, f"the requests of {name}")
+                wait_until(lambda name=name: tacho.requests(name) == REQUESTS, 5, f"the requests of {name}")
             assert not losses(tacho)
             wait_until(lambda: _grown(before, Footprint(tacho)) == {}, 30, "maps are as before")
             assert Footprint(tacho).descriptors.total() - before.descriptors.total() <= BLOCKS_BEFOREHAND

@@ -19,7 +19,7 @@ def test_a_late_cgroup_is_seen_within_a_second_and_counted_from_its_first_reques
         assert not tacho.scrape().has("tacho_requests_total", target="late")
         group = Cgroup("web", parent)
         made = time.monotonic()
-        wait_until(lambda: tacho.scrape().has("tacho_requests_total", target="late"), 20, "the target", interval=0.02)
+        wait_until(lambda: tacho.scrape().has("tacho_requests_total", target="late"), 5, "the target", interval=0.02)
         assert time.monotonic() - made < 1
         with ExactServer(group.prefix) as server, tacho.watch("late") as change:
             counted = exact(server.address, 211, connections=3)
@@ -121,7 +121,7 @@ def test_without_configuration_every_listener_is_a_target(cgroups, agree):
         # One that starts to listen later.
         with ExactServer(after.prefix) as late:
             listening = time.monotonic()
-            wait_until(lambda: tacho.scrape().target_of(after.path), 20, "the late listener")
+            wait_until(lambda: tacho.scrape().target_of(after.path), 5, "the late listener")
             assert time.monotonic() - listening < 1
             with tacho.watch(tacho.scrape().target_of(after.path)) as change:
                 counted = exact(late.address, 101)

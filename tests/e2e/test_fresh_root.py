@@ -61,8 +61,8 @@ def test_quickstart_shows_the_demo_and_leaves_nothing(root):
     command = [FRESH_ROOT, "run", root, "deploy/quickstart", "--demo", "--listen", address, "--for", "10"]
     with Process(command) as quickstart:
         quickstart.wait_for_line("ends in 10 s", timeout=800)
-        first = wait_until(lambda: demo_requests(address), 20, "requests of the demo's nginx")
-        wait_until(lambda: demo_requests(address) >= first + 200, 20, "more requests of the demo's nginx")
+        first = wait_until(lambda: demo_requests(address), 5, "requests of the demo's nginx")
+        wait_until(lambda: demo_requests(address) >= first + 200, 5, "more requests of the demo's nginx")
         assert set(demo_cgroups()) - others
         assert quickstart.wait(timeout=30) == 0, quickstart.output
         assert "tacho-demo-" in quickstart.output.partition("requests/s")[2], "the table shows the demo"

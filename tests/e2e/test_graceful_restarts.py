@@ -115,7 +115,7 @@ class HalfRequest:
 
 
 def discovered(tacho, group) -> str:
-    wait_until(lambda: tacho.scrape().target_of(group.path), 20, "the server is discovered")
+    wait_until(lambda: tacho.scrape().target_of(group.path), 5, "the server is discovered")
     return tacho.scrape().target_of(group.path)
 
 
@@ -163,5 +163,5 @@ def test_a_discovered_unit_that_is_restarted_loses_no_request(cgroups):
                 # At once from the second life on: nothing is waited for.
                 counted += exact(server.address, 101, connections=3).requests
                 name = discovered(tacho, group)
-                wait_until(lambda: tacho.requests(name) >= counted, 20, "its requests")
+                wait_until(lambda: tacho.requests(name) >= counted, 5, "its requests")
                 assert tacho.requests(name) == counted, f"in life {life}"

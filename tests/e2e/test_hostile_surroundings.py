@@ -226,7 +226,7 @@ def test_what_cannot_be_read_does_not_count_as_gone(cgroups, agree, tmp_path, ho
                     deep = stack.enter_context(Cgroup(letter * 200, deep))
                 line = "Too many open files" if how == "no descriptors" else "no cgroups are mounted there"
                 tacho.process.wait_for_line(line + r".*: what was known before is kept", timeout=10)
-            wait_until(lambda: tacho.scrape().sum("tacho_discovery_errors_total") >= 1, 20, "the failure is counted")
+            wait_until(lambda: tacho.scrape().sum("tacho_discovery_errors_total") >= 1, 5, "the failure is counted")
             assert len(tacho.targets()["targets"]) == 20
             with tacho.watch("k", cgroup=groups[0].path) as change:
                 counted = exact(server.address, 211, connections=2)

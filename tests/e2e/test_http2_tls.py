@@ -81,7 +81,7 @@ def test_several_streams_raise_the_condition_and_http1_does_not(cgroups, agree, 
         assert condition(tacho) == 0
         with tacho.watch("server") as change:
             h2load(server.tls_url("/static"), requests=5003, connections=CONNECTIONS, streams=10)
-        wait_until(lambda: condition(tacho) == 1, 20, "the condition")
+        wait_until(lambda: condition(tacho) == 1, 4, "the condition")
         assert change.of("tacho_multiplexed_connections_total") == CONNECTIONS
         assert change.requests < 5003
 

@@ -189,7 +189,7 @@ def test_one_users_programs_leave_places_for_others(root):
         tacho = stack.enter_context(Tacho({**WITHOUT_POLLS, "limits": {"max_targets": 64}}))
         crowd = stack.enter_context(Process(["/usr/bin/python3", "-c", CROWD], user=65534))
         crowd.wait_for_line("up")
-        wait_until(lambda: tacho.scrape().has("tacho_requests_total", target="other"), 20, "there are too many")
+        wait_until(lambda: tacho.scrape().has("tacho_requests_total", target="other"), 5, "there are too many")
         with started_in(root.directory / "system.slice/late.service") as server:
             tacho.wait_for_target("late.service")
             exact(server.address, 200)

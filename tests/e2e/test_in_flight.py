@@ -23,7 +23,7 @@ def test_littles_law(cgroups, rate):
         Tacho({"targets": [target("little", group.path)]}) as tacho,
         ExactLoad(server.address, **options) as load,
     ):
-        wait_until(lambda: tacho.requests("little") > 100, 20, "steady load")
+        wait_until(lambda: tacho.requests("little") > 100, 5, "steady load")
         before, started = tacho.scrape(), time.monotonic()
         seen = []
         for number in itertools.count():

@@ -50,7 +50,7 @@ def test_a_busy_server_has_all_of_its_connections_from_the_start(cgroups):
     with ExactServer(group.prefix, mode="epoll") as server, ExactLoad(server.address, connections=64, rate=4 * RATE):
         for _ in range(3):
             with Tacho({"targets": [target("busy", group.path)]}) as tacho:
-                wait_until(lambda: tacho.requests("busy") > 1000, 20, "requests are counted")
+                wait_until(lambda: tacho.requests("busy") > 1000, 5, "requests are counted")
                 samples = tacho.scrape()
             active = {role: samples.get("tacho_connections_active", target="busy", role=role) for role in ("server", "client")}
             assert active == {"server": 64, "client": 0}
@@ -63,13 +63,13 @@ def test_killed_under_load_it_leaves_nothing_and_counts_on(cgroups, agree):
     with ExactServer(group.prefix) as server, ExactLoad(server.address, connections=8, rate=RATE):
         with Tacho(config) as tacho:
             port = tacho.port
-            wait_until(lambda: tacho.requests("killed") > 100, 20, "requests are counted")
+            wait_until(lambda: tacho.requests("killed") > 100, 5, "requests are counted")
             assert bpf_programs() - programs
             tacho.kill()
         wait_until(lambda: not bpf_programs() - programs, 20, "the killed process's BPF programs are gone")
         assert pinned() == pins
         with Tacho(config, port=port) as again:
-            wait_until(lambda: again.requests("killed") > 100, 20, "requests are counted again")
+            wait_until(lambda: again.requests("killed") > 100, 5, "requests are counted again")
             with ExactBatches(server.address, connections=2) as batches:
                 before = again.requests("killed")
                 batches.send(211)
@@ -100,7 +100,7 @@ def test_the_port_is_free_at_once_and_the_process_gone_soon(cgroups, number):
     with Nginx(group.prefix) as server, ExactServer(group.prefix) as exact_server:
         with ExactLoad(exact_server.address, connections=4, rate=RATE), Tacho({"targets": [target("t", group.path)]}) as tacho:
             assert net.exchange(server.address, "/return")[0] == 200
-            wait_until(lambda: tacho.requests("t") > 100, 20, "requests are counted")
+            wait_until(lambda: tacho.requests("t") > 100, 5, "requests are counted")
             # Half-open clients and such as do not read their answer must not hold it up.
             with contextlib.ExitStack() as stack:
                 for said in (attack.HALF_HEAD, *20 * (attack.WHOLE_GET,)):

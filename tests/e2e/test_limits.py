@@ -55,7 +55,7 @@ def test_what_shares_a_record_is_not_told(cgroups):
                     while got.count(b"HTTP/1.1 200") < 10:
                         got += client.secured.recv(65536)
             assert change.requests == MESSAGES
-            samples = wait_until(lambda: (s := tacho.scrape()).get("tacho_observed_rps", target="tls") > 0 and s, 20, "the window")
+            samples = wait_until(lambda: (s := tacho.scrape()).get("tacho_observed_rps", target="tls") > 0 and s, 4, "the window")
             assert samples.get("tacho_target_condition", target="tls", condition="multiplexed") == 0
 
 

@@ -31,7 +31,7 @@ def test_what_is_stuck_for_ten_seconds_is_told(what):
             reason = tacho.http("/-/ready")[2].decode()
             assert what in reason and "is stuck for 1" in reason, reason
             tacho.process.wait_for_line(f"ERROR {what}.* is stuck for 1")
-        wait_until(lambda: statuses(tacho) == (200, 200), 20, "it is well again")
+        wait_until(lambda: statuses(tacho) == (200, 200), 5, "it is well again")
         tacho.process.wait_for_line(f"{what}.* goes on")
 
 
@@ -58,7 +58,7 @@ def test_it_ends_within_a_second_whatever_is_stuck(name):
         with stopper.stopped(thread):
             if name == "tacho-page":
                 threading.Thread(target=attack_quietly, args=(tacho.port,), daemon=True).start()
-                wait_until(lambda: tacho.http("/-/healthy")[0] == 200, 20, "it serves")
+                wait_until(lambda: tacho.http("/-/healthy")[0] == 200, 5, "it serves")
             processes = tacho.processes()
             begin = time.monotonic()
             tacho.process.signal(signal.SIGTERM)

@@ -36,7 +36,7 @@ def test_pipelined_load_raises_the_condition(cgroups):
         with tacho.watch("redis") as change:
             report = run(command, timeout=120)
         requests = int(find(r"(\d+) requests completed", report, "redis-benchmark")[1])
-        wait_until(lambda: multiplexed(tacho, "redis"), 20, "the condition")
+        wait_until(lambda: multiplexed(tacho, "redis"), 4, "the condition")
         # A turn is a batch: what the series says without the condition.
         assert change.requests == pytest.approx(requests / 16, rel=0.05)
 
@@ -147,7 +147,7 @@ def test_bursts_raise_the_condition(cgroups, name):
         assert not multiplexed(tacho, "server")
         with tacho.watch("server") as change:
             asked = load(server)
-        wait_until(lambda: multiplexed(tacho, "server"), 20, "the condition")
+        wait_until(lambda: multiplexed(tacho, "server"), 4, "the condition")
         assert change.requests < asked
 
 
@@ -158,7 +158,7 @@ def test_http2_raises_the_condition_where_it_is_not_followed(cgroups):
             assert not multiplexed(tacho, "nginx")
             with tacho.watch("nginx") as change:
                 counted = h2load(server.url("/return"), requests=100_003)
-            wait_until(lambda: multiplexed(tacho, "nginx"), 20, "the condition")
+            wait_until(lambda: multiplexed(tacho, "nginx"), 4, "the condition")
             assert change.requests < counted.requests
 
 
@@ -167,7 +167,7 @@ def test_requests_one_by_one_do_not(cgroups):
     with Redis(group.prefix) as server, Tacho({"targets": [target("redis", group.path)], **WINDOW}) as tacho:
         tacho.wait_for_target("redis")
         pipelined_pings(server.port, batches=30_011, batch=1)
-        samples = wait_until(lambda: (s := tacho.scrape()).get("tacho_observed_rps", target="redis") > 0 and s, 20, "the window")
+        samples = wait_until(lambda: (s := tacho.scrape()).get("tacho_observed_rps", target="redis") > 0 and s, 4, "the window")
         assert samples.get("tacho_target_condition", target="redis", condition="multiplexed") == 0
 
 

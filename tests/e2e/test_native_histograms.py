@@ -123,7 +123,7 @@ def observe_narrow(group, reply_delay_us: int) -> tuple[dict, dict]:
     ):
         counted = load.result()
         client = json.loads(load.process.output.splitlines()[-1])["latency_seconds"]
-        native = wait_until(lambda: (h := histogram(tacho, "narrow")).sample_count == counted.requests and h, 20, "all are counted")
+        native = wait_until(lambda: (h := histogram(tacho, "narrow")).sample_count == counted.requests and h, 5, "all are counted")
         (row,) = json.loads(tacho.http("/api/v1/targets?filter=narrow&limit=1")[2])["rows"]
         top = subprocess.run(
             [paths.require(paths.TACHO), "top", "--json", "--url", tacho.address], capture_output=True, text=True, check=True

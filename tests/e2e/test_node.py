@@ -94,13 +94,13 @@ def test_requests_carry_the_labels_and_a_restart_goes_on(tacho_on, runtime):
     with observing(node) as tacho:
         serve(0)
         assert counted() == REQUESTS
-        wait_until(lambda: _stopped(node, API, "api"), 20, "the container has ended")
+        wait_until(lambda: _stopped(node, API, "api"), 5, "the container has ended")
         wait_until(lambda: not tacho.scrape().has("tacho_requests_total", **labels), 30, "its series have ended")
         node.start(API, "api", 1)
         wait_until(lambda: tacho.scrape().has("tacho_requests_total", **labels), 2, "it is there again")
         serve(1)
         assert counted() == 2 * REQUESTS
-        wait_until(lambda: _stopped(node, API, "api", 1), 20, "the container has ended")
+        wait_until(lambda: _stopped(node, API, "api", 1), 5, "the container has ended")
 
 
 def _stopped(node: Node, *container) -> bool:
@@ -133,7 +133,7 @@ def test_500_pods_and_their_churn(tacho_on):
                 node.remove(pod)
             pods = pods[CHURN:] + new_pods(CHURN)
             began = time.monotonic()
-            wait_until(lambda: seen(pods[-1]), 20, "the last pod", interval=0.01)
+            wait_until(lambda: seen(pods[-1]), 5, "the last pod", interval=0.01)
             waits.append(time.monotonic() - began)
             wanted = expected(node, pods)
             wait_until(lambda: told(tacho) == wanted, 10, "exactly the pods that are there")

@@ -106,7 +106,7 @@ def test_a_reload_begins_and_ends_it(cgroups, containers):
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(ExactServer(web.prefix))
         tacho = stack.enter_context(Tacho(config("none")))
-        wait_until(lambda: tacho.scrape().target_of(web.path), 20, "the container is a target")
+        wait_until(lambda: tacho.scrape().target_of(web.path), 5, "the container is a target")
         name = tacho.scrape().target_of(web.path)
         exact(server.address, 3)
         assert counted(tacho, name) == (3, 0)

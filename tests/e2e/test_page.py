@@ -328,7 +328,7 @@ def test_a_target_that_goes_says_so(browser, cgroups):
         browser.run("await page.click('#table tbody a')")
         browser.wait(LIVE)
         group.remove()
-        wait_until(lambda: tacho.scrape().get("tacho_targets") == 0, 20, "the target is gone")
+        wait_until(lambda: tacho.scrape().get("tacho_targets") == 0, 5, "the target is gone")
         tacho.scrape()
         browser.wait("document.body.dataset.state === 'gone'", timeout=40)
         Cgroup("c0", parent)

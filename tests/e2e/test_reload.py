@@ -30,7 +30,7 @@ def test_counters_survive_good_and_bad_configurations(cgroups, by_signal):
         tacho.configure(BAD)
         status = tacho.reload(by_signal)
         assert status in (None, 500)
-        wait_until(lambda: not last_reload_was_good(tacho), 20, "the bad configuration is reported")
+        wait_until(lambda: not last_reload_was_good(tacho), 5, "the bad configuration is reported")
         complaint = tacho.process.wait_for_line(r"tacho\.yaml:3:5: ")
         assert "cgroup" in complaint.string, "the nearest valid key is named"
         exact(server.address, 101)
@@ -39,7 +39,7 @@ def test_counters_survive_good_and_bad_configurations(cgroups, by_signal):
         tacho.configure({"targets": [target("kept", kept.path), target("added", added.path)]})
         status = tacho.reload(by_signal)
         assert status in (None, 200)
-        wait_until(lambda: last_reload_was_good(tacho), 20, "the good configuration is reported")
+        wait_until(lambda: last_reload_was_good(tacho), 5, "the good configuration is reported")
         tacho.wait_for_target("added", timeout=2)
         exact(server.address, 23)
         exact(other.address, 29)
@@ -50,7 +50,7 @@ def test_counters_survive_good_and_bad_configurations(cgroups, by_signal):
 
         tacho.configure({"targets": [target("added", added.path)]})
         tacho.reload(by_signal)
-        wait_until(lambda: tacho.scrape().get("tacho_targets") == 1, 20, "the target has ended")
+        wait_until(lambda: tacho.scrape().get("tacho_targets") == 1, 5, "the target has ended")
         assert tacho.requests("added") == 29
 
 
@@ -68,10 +68,10 @@ def test_a_file_that_is_being_written_ends_no_target(cgroups):
         exact(server.address, 101)
         assert tacho.settled("kept").get("tacho_requests_total", target="kept") == 211 + 101
         tacho.configure(good)
-        wait_until(lambda: tacho.reload() == 200, 20, "the complete one is taken")
+        wait_until(lambda: tacho.reload() == 200, 5, "the complete one is taken")
         # Who wants the defaults says so.
         tacho.configure("{}\n")
-        wait_until(lambda: tacho.reload() == 200, 20, "the defaults are taken")
+        wait_until(lambda: tacho.reload() == 200, 5, "the defaults are taken")
 
 
 def test_reload_wants_a_post(cgroups):

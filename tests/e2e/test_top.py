@@ -35,7 +35,7 @@ def watched(cgroups):
     with ExactServer(groups["busy"].prefix) as server, ExactLoad(server.address, connections=4, rate=RATE):
         config = {"targets": [target(name, group.path, labels={"team": f"of-{name}"}) for name, group in groups.items()]}
         with Tacho(config) as tacho:
-            wait_until(lambda: tacho.requests("busy") > 100, 20, "requests are counted")
+            wait_until(lambda: tacho.requests("busy") > 100, 5, "requests are counted")
             yield tacho
 
 
@@ -62,20 +62,20 @@ def test_keys_sort_filter_select_and_pause(watched):
         shown.wait_for("silent team=")
         shown.press("n")
         shown.wait_for("TARGET▴")
-        wait_until(lambda: rows(shown) == ["busy", "calm", "quiet", "silent"], 20, "in the order of the names")
+        wait_until(lambda: rows(shown) == ["busy", "calm", "quiet", "silent"], 5, "in the order of the names")
         shown.press("n")
         shown.wait_for("TARGET▾")
-        wait_until(lambda: rows(shown) == ["silent", "quiet", "calm", "busy"], 20, "in the reverse order")
+        wait_until(lambda: rows(shown) == ["silent", "quiet", "calm", "busy"], 5, "in the reverse order")
         for key, title in (("5", "p50▾"), ("9", "p99▾"), ("w", "QUEUED▾"), ("i", "IDLE▴"), ("c", "CONDITIONS▾"), ("r", "REQ/s▾")):
             shown.press(key)
             shown.wait_for(title)
         shown.press("R")
         shown.wait_for("REQ/s▴")
         shown.press("/", "i", "e", "t", "Enter")
-        wait_until(lambda: rows(shown) == ["quiet"], 20, "only what matches")
+        wait_until(lambda: rows(shown) == ["quiet"], 5, "only what matches")
         assert "1 of 4 targets" in shown.lines[0] and "filter: iet" in shown.lines[1]
         shown.press("Escape")
-        wait_until(lambda: len(rows(shown)) == 4, 20, "all again")
+        wait_until(lambda: len(rows(shown)) == 4, 5, "all again")
         shown.press("Space")
         shown.wait_for("paused")
         shown.press("Space", "Down", "Down", "End", "Up", "Home", "q")
@@ -88,14 +88,14 @@ def test_it_follows_the_size_of_the_window(watched):
     with terminal(watched, width=160, height=30, env=elsewhere) as shown:
         shown.wait_for("CALLS TO")
         shown.resize(50, 6)
-        wait_until(lambda: "CALLS TO" not in shown.text and "p99" in shown.text, 20, "fewer columns")
-        wait_until(lambda: len(rows(shown)) == 2, 20, "as many rows as have room")
+        wait_until(lambda: "CALLS TO" not in shown.text and "p99" in shown.text, 5, "fewer columns")
+        wait_until(lambda: len(rows(shown)) == 2, 5, "as many rows as have room")
         assert all(len(line) <= 50 for line in shown.lines)
         shown.press("End")
-        wait_until(lambda: "silent" in shown.text, 20, "the last row is scrolled to")
+        wait_until(lambda: "silent" in shown.text, 5, "the last row is scrolled to")
         shown.resize(3, 2)
         shown.resize(160, 30)
-        wait_until(lambda: "CALLS TO" in shown.text and len(rows(shown)) == 4, 20, "everything again")
+        wait_until(lambda: "CALLS TO" in shown.text and len(rows(shown)) == 4, 5, "everything again")
         shown.press("q")
         shown.wait_for("ended with 0")
 
@@ -112,7 +112,7 @@ def test_a_restart_of_tacho_is_survived(cgroups):
         with Tacho(config, port=port):
             wait_until(lambda: "is tacho running" not in shown.text, 10, "it is there again")
             shown.press("C-c")
-            wait_until(lambda: "ended with" in shown.text, 20, "Control-C ends it")
+            wait_until(lambda: "ended with" in shown.text, 5, "Control-C ends it")
 
 
 def test_a_terminal_without_utf8_gets_ascii(watched):

@@ -99,7 +99,7 @@ def test_a_web_process_that_hangs_is_replaced():
         os.kill(web, signal.SIGSTOP)
         tacho.process.wait_for_line("web process hangs for 15 s; another one takes its place", timeout=60)
         # Who has just been started may answer before it is counted.
-        wait_until(lambda: tacho.next_scrape().get("tacho_web_process_starts_total") == 2, 20, "it is counted")
+        wait_until(lambda: tacho.next_scrape().get("tacho_web_process_starts_total") == 2, 5, "it is counted")
         assert tacho.web_pid != web
 
 
@@ -238,7 +238,7 @@ def test_answers_that_find_no_memory_are_errors_and_end_nothing(cgroups, agree, 
         agree("answers find no memory meanwhile", counted, change)
         configure("same")
         configure("sameorigin")
-        wait_until(lambda: tacho.http("/metrics")[1]["X-Frame-Options"] == "sameorigin", 20, "the other web configuration")
+        wait_until(lambda: tacho.http("/metrics")[1]["X-Frame-Options"] == "sameorigin", 5, "the other web configuration")
 
 
 def test_a_log_that_nobody_reads_any_more_ends_nothing():
@@ -260,7 +260,7 @@ def test_a_log_that_nobody_reads_any_more_ends_nothing():
                 return samples.get("tacho_config_last_reload_successful") == 0
 
             try:
-                wait_until(refused, 20, "what is wrong with the configuration has been said to nobody")
+                wait_until(refused, 5, "what is wrong with the configuration has been said to nobody")
             finally:
                 tacho.terminate()
             assert tacho.wait(10) == 0

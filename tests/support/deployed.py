@@ -67,7 +67,7 @@ class DeployedTacho(Tacho):
             found = self.scrape().all("tacho_target_info", container_id=container.id)
             return found[0][0]["target"] if found else None
 
-        return wait_until(look, 20, f"target of {container.name}")
+        return wait_until(look, 5, f"target of {container.name}")
 
     def __exit__(self, *error):
         self.container.__exit__(*error)

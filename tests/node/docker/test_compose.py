@@ -57,7 +57,7 @@ def test_prometheus_in_a_container_scrapes_tacho_and_loads_the_rules(engine, ima
     (down,) = re.findall(r"`(docker compose .* down --volumes)`", COMPOSE.read_text())
     with DockerTacho(engine) as tacho, Server(engine, "web") as server, engine.shell(as_here(engine, line)) as compose:
         try:
-            wait_until(lambda: tacho.scrape().has("tacho_target_info", container_id=server.id), 20, "web is a target")
+            wait_until(lambda: tacho.scrape().has("tacho_target_info", container_id=server.id), 5, "web is a target")
             server.serve(31)
             wait_until(lambda: ask("/api/v1/query?query=up%7Bjob%3D%22tacho%22%7D")["result"][0]["value"][1] == "1", 60,
                        "Prometheus has scraped tacho", interval=0.5)  # fmt: skip

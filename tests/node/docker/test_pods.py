@@ -31,7 +31,7 @@ def test_every_start_as_the_daemon_set_names_and_counts_all_pods(node, servers, 
     own = node.new_pod(Pod("tacho", "tacho-x2x7k", ["tacho"]))
     for attempt in range(starts // 3):
         with PodTacho(own, *daemon_set(tmp_path), attempt=attempt) as tacho:
-            wait_until(lambda tacho=tacho: all(told(tacho.scrape(), server) for server in servers), 20, "all are targets")
+            wait_until(lambda tacho=tacho: all(told(tacho.scrape(), server) for server in servers), 5, "all are targets")
             for number, server in enumerate(servers):
                 server.serve(PRIME + number)
 
@@ -42,7 +42,7 @@ def test_every_start_as_the_daemon_set_names_and_counts_all_pods(node, servers, 
                 return [samples.sum("tacho_requests_total", pod=server.pod.name) for server in servers]
 
             wanted = [PRIME + number for number in range(len(servers))]
-            wait_until(lambda counts=counts, wanted=wanted: counts() == wanted, 20, f"start {attempt}: counts {wanted}")
+            wait_until(lambda counts=counts, wanted=wanted: counts() == wanted, 5, f"start {attempt}: counts {wanted}")
             samples = tacho.scrape()
             for server in servers:
                 assert told(samples, server) == {"namespace": "shop", "pod": server.pod.name, "container": "nginx"}
@@ -58,10 +58,10 @@ def test_a_sidecar_counts_its_own_pod_and_no_other(node, servers, tmp_path):
         api = running.run("api", "exact_server", "/usr/bin/exact_server", "--listen=0.0.0.0:8080")
         server = PodServer.__new__(PodServer)
         server.address = f"{running.address}:8080"
-        wait_until(lambda: tacho.scrape().has("tacho_target_info", container_id=api), 20, "the container is a target")
+        wait_until(lambda: tacho.scrape().has("tacho_target_info", container_id=api), 5, "the container is a target")
         server.serve(PRIME)
         servers[0].serve(PRIME)
-        wait_until(lambda: tacho.scrape().sum("tacho_requests_total", container_id=api) == PRIME, 20, "all are counted")
+        wait_until(lambda: tacho.scrape().sum("tacho_requests_total", container_id=api) == PRIME, 5, "all are counted")
         samples = tacho.scrape()
         assert samples.sum("tacho_requests_total") == PRIME, "no other pod's"
         assert tacho.stop() == 0

@@ -27,7 +27,7 @@ def test_the_command_serves_in_the_foreground_until_ctrl_c(engine, server):
     with engine.shell(run_line(engine)) as docker:
         docker.wait_for_line("listening on", timeout=20)
         server.serve(PRIME)
-        wait_until(lambda: scrape().get("tacho_requests_total", container="web") == PRIME, 20, "all requests are counted")
+        wait_until(lambda: scrape().get("tacho_requests_total", container="web") == PRIME, 5, "all requests are counted")
         samples = scrape()
         assert samples.get("tacho_target_info", container="web", container_id=server.id) == 1
         assert all(value == 1 for _, value in samples.all("tacho_probe_attached"))

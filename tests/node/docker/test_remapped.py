@@ -39,6 +39,6 @@ def test_containers_with_ids_of_their_own_have_their_names(remapped):
         assert line.count(words) == 1
         line = line.replace(words, others)
     with Server(remapped, "web") as server, DockerTacho(remapped, line=line) as tacho:
-        wait_until(lambda: tacho.scrape().has("tacho_target_info", container="web", container_id=server.id), 20, "it has its name")
+        wait_until(lambda: tacho.scrape().has("tacho_target_info", container="web", container_id=server.id), 5, "it has its name")
         server.serve(PRIME)
-        wait_until(lambda: tacho.scrape().get("tacho_requests_total", container="web") == PRIME, 20, "all requests are counted")
+        wait_until(lambda: tacho.scrape().get("tacho_requests_total", container="web") == PRIME, 5, "all requests are counted")

@@ -43,7 +43,7 @@ def tacho(engine):
 
 def counts(tacho: DockerTacho, server: Server, requests: int) -> None:
     """Has a server answer so many more requests, all of which are counted."""
-    wait_until(lambda: tacho.scrape().has("tacho_target_info", container_id=server.id), 20, f"{server.name} is a target")
+    wait_until(lambda: tacho.scrape().has("tacho_target_info", container_id=server.id), 5, f"{server.name} is a target")
     before = tacho.scrape().sum("tacho_requests_total", container=server.name)
     server.serve(requests)
     wait_until(lambda: tacho.scrape().sum("tacho_requests_total", container=server.name) == before + requests, 10,

@@ -75,9 +75,9 @@ def scrape() -> Samples:
 
 
 def counts(container: Container, address: str) -> None:
-    wait_until(lambda: scrape().has("tacho_target_info", container_id=container.id), 20, f"{container.name} is a target")
+    wait_until(lambda: scrape().has("tacho_target_info", container_id=container.id), 5, f"{container.name} is a target")
     exact(address, PRIME)
-    wait_until(lambda: scrape().sum("tacho_requests_total", container=container.name) == PRIME, 20, "all are counted")
+    wait_until(lambda: scrape().sum("tacho_requests_total", container=container.name) == PRIME, 5, "all are counted")
 
 
 def test_the_command_serves_in_the_foreground_until_ctrl_c(storage):

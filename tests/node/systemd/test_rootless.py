@@ -118,13 +118,13 @@ def scrape() -> Samples:
 
 def counts(container_id: str, name: str, runtime: str, ports: list[int], named: bool) -> None:
     """One container is one target, whichever way its requests come."""
-    wait_until(lambda: scrape().has("tacho_target_info", container_id=container_id), 30, "the container is a target")
+    wait_until(lambda: scrape().has("tacho_target_info", container_id=container_id), 10, "the container is a target")
     (about,) = [labels for labels, _ in scrape().all("tacho_target_info") if labels.get("container_id") == container_id]
     assert about["target"] == f"user@{UID}/{name if named else container_id[:12]}", about
     assert (about["user"], about["runtime"], about.get("container")) == (str(UID), runtime, name if named else None)
     for number, port in enumerate(ports, 1):
         exact(f"127.0.0.1:{port}", 101, requests_per_connection=10)
-        wait_until(lambda: scrape().sum("tacho_requests_total", target=about["target"]) >= 101 * number, 20, "they are counted")
+        wait_until(lambda: scrape().sum("tacho_requests_total", target=about["target"]) >= 101 * number, 5, "they are counted")
         assert scrape().sum("tacho_requests_total", target=about["target"]) == 101 * number
     helpers = [labels["target"] for labels, _ in scrape().all("tacho_target_info") if "rootless" in labels["target"]]
     assert helpers == [], "what forwards ports is no server of anybody's"

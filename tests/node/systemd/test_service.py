@@ -58,9 +58,9 @@ def test_it_counts_a_service_of_the_machine(machine):
     start(machine)
     status, said = machine.command("systemd-run", "--unit=web", "/usr/bin/exact_server", "--listen=127.0.0.1:8099")
     assert status == 0, said
-    wait_until(lambda: scrape().has("tacho_target_info", unit="web.service"), 20, "the service is a target")
+    wait_until(lambda: scrape().has("tacho_target_info", unit="web.service"), 5, "the service is a target")
     assert exact("127.0.0.1:8099", 103).requests == 103
-    wait_until(lambda: scrape().sum("tacho_requests_total", target="web.service") == 103, 20, "all are counted")
+    wait_until(lambda: scrape().sum("tacho_requests_total", target="web.service") == 103, 5, "all are counted")
 
 
 # `cat` is a server that answers with what it is asked.
@@ -80,15 +80,15 @@ def test_services_that_are_started_for_a_connection_are_one_target(machine):
     try:
         # Whoever comes first may be gone before it is known that there is such a service.
         assert exact("127.0.0.1:8097", 1).requests == 1
-        wait_until(lambda: scrape().has("tacho_requests_total", target="echo@.service"), 20, "the template is a target")
+        wait_until(lambda: scrape().has("tacho_requests_total", target="echo@.service"), 5, "the template is a target")
         before = scrape().get("tacho_requests_total", target="echo@.service")
         for each in (1, 3):
             # From the very first request of each connection on.
             exact("127.0.0.1:8097", 20 * each, requests_per_connection=each)
-        wait_until(lambda: scrape().get("tacho_requests_total", target="echo@.service") == before + 80, 20, "all are counted")
-        wait_until(lambda: machine.property("NConnections", "echo.socket") == "0", 20, "no connection is left")
+        wait_until(lambda: scrape().get("tacho_requests_total", target="echo@.service") == before + 80, 5, "all are counted")
+        wait_until(lambda: machine.property("NConnections", "echo.socket") == "0", 5, "no connection is left")
         exact("127.0.0.1:8097", 7)
-        wait_until(lambda: scrape().get("tacho_requests_total", target="echo@.service") == before + 87, 20, "those, too")
+        wait_until(lambda: scrape().get("tacho_requests_total", target="echo@.service") == before + 87, 5, "those, too")
         assert not scrape().all("tacho_requests_total", target="echo.socket"), "and it is no target twice"
     finally:
         machine.command("systemctl", "stop", "echo.socket")
@@ -128,7 +128,7 @@ def test_a_refused_configuration_fails_the_reload_and_the_old_one_stays(machine)
     machine.write("etc/tacho/tacho.yaml", "window: 20s\n")
     before = scrape().get("tacho_config_last_reload_success_timestamp_seconds")
     assert machine.command("systemctl", "reload", "tacho")[0] == 0
-    wait_until(lambda: scrape().get("tacho_config_last_reload_success_timestamp_seconds") > before, 20, "it is read")
+    wait_until(lambda: scrape().get("tacho_config_last_reload_success_timestamp_seconds") > before, 5, "it is read")
     assert machine.property("MainPID") == process
     assert "read again" in machine.property("StatusText")
 
@@ -140,7 +140,7 @@ def test_one_that_is_stuck_is_ended_and_started_again(machine):
     process = machine.property("MainPID")
     machine.command("kill", "-STOP", process)
     wait_until(lambda: machine.property("NRestarts") == "1", 15, "it is started again", interval=0.2)
-    wait_until(lambda: machine.property("ActiveState") == "active", 30, "it serves again", interval=0.2)
+    wait_until(lambda: machine.property("ActiveState") == "active", 10, "it serves again", interval=0.2)
     assert machine.property("MainPID") != process and scrape().has("tacho_build_info")
 
 
