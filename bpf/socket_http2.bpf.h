@@ -16,7 +16,7 @@
  */
 #pragma once
 
-#include "socket_http2_state.bpf.h"
+#include "socket_http2_streams.bpf.h"
 
 #if !MAY_LOOP
 
@@ -52,61 +52,6 @@ struct http2_walk {
 	u64 arrival;
 	u64 now;
 };
-
-/* A frame's header is complete. False if it cannot be one. A global function: verified once a program. */
-__noinline int http2_frame(struct http2_state *h2, struct socket_shard *shard, u64 arrival, u64 now,
-			   u64 direction)
-{
-	struct http2_stream *stream;
-	struct http2_cursor *cursor;
-	u32 id, type;
-
-	/* One register for the bound and the use of it, as in http2_follow(). */
-	barrier_var(direction);
-	if (!h2 || !shard || direction >= TACHO_DIRECTIONS)
-		return false;
-	cursor = &h2->cursor[direction];
-	if (!http2_is_header(cursor->header))
-		return false;
-	id = http2_stream_id(cursor->header);
-	type = cursor->header[3];
-	stream = &h2->streams[id >> 1 & (HTTP2_STREAMS - 1)];
-	cursor->skip = http2_length(cursor->header);
-	/* Streams of the client are odd (RFC 9113, 5.1.1). */
-	if (!(id & 1))
-		return true;
-	if (type == HTTP2_RST_STREAM) {
-		if (stream->id == id) {
-			http2_end(h2, stream, shard);
-			add(&shard->unanswered, 1);
-		}
-	} else if (type != HTTP2_HEADERS) {
-		return true;
-	} else if (direction == TACHO_SEND) {
-		/* Another HEADERS frame on the stream brings the trailers. */
-		if (stream->id == id) {
-			observe(&shard->service, elapsed(stream->read, now));
-			observe(&shard->duration, elapsed(stream->arrival, now));
-			http2_end(h2, stream, shard);
-		}
-	} else if (id > h2->last_stream) {
-		h2->last_stream = id;
-		/* Its reply is still owed, and will not be distinguished from others. */
-		if (stream->id) {
-			http2_end(h2, stream, shard);
-			add(&shard->unanswered, 1);
-			count_loss(TACHO_LOST_HTTP2_STREAM);
-		}
-		__sync_fetch_and_add(&h2->open, 1);
-		stream->arrival = arrival;
-		stream->read = now;
-		stream->id = id;
-		if (!h2->counted_late)
-			add(&shard->opened, 1);
-		observe(&shard->queue, elapsed(arrival, now));
-	}
-	return true;
-}
 
 /* Skips, or reads the next bytes of a header, or goes to the next part. One step of bpf_loop; 1 ends it. */
 static long http2_step(u32 step, struct http2_walk *walk)

@@ -4,8 +4,11 @@
 
 #include "socket_http2_frames.bpf.h"
 
-/* Streams open at a time; a power of two. Servers allow 100 to 250 by default. */
-#define HTTP2_STREAMS 128
+/* Streams open at a time, as many as a block of 4 KiB has room for. Servers allow 100 to 250 by default. */
+#define HTTP2_STREAMS 240
+/* From a slot to the next that is looked at: all are reached, and streams that are opened in a row lie apart.
+ */
+#define HTTP2_STRIDE 37
 /* Of one operation, each a header, what is between two, or the next part of a vector. */
 #define HTTP2_STEPS (1 << 16)
 /* Operations (reads, where only the preface is looked for) until a connection is taken for HTTP/1. */
@@ -25,23 +28,56 @@ enum http2_follow {
 
 /* A stream whose reply has not begun. */
 struct http2_stream {
-	u64 arrival;
 	u64 read;
-	u32 id; /* 0: the slot is free */
+	u32 waited; /* before that, from its arrival: http2_waited() */
+	u32 id;	    /* 0: the slot is free */
 };
 
 struct http2_state {
 	struct http2_cursor cursor[TACHO_DIRECTIONS];
-	u32 last_stream;   /* the highest that the client has opened */
-	u32 open;	   /* streams in use; one thread may read while another one writes */
+	u32 last_stream; /* the highest that the client has opened */
+	u32 open;	 /* streams in use; one thread may read while another one writes */
+	u32 displaced;	 /* of these, in another slot than http2_slot() says, at most `reach` steps from it */
+	u32 reach;
 	bool counted_late; /* they count when they end: nothing tells the connection's end (unix sockets) */
 	struct http2_stream streams[HTTP2_STREAMS];
 };
 
-/* The stream's reply begins, or it will have none. */
-static __always_inline void http2_end(struct http2_state *h2, struct http2_stream *stream,
-				      struct socket_shard *shard)
+/* Where a stream is, unless one that began earlier is there still. */
+static __always_inline u32 http2_slot(u32 id)
 {
+	u32 slot = (id >> 1) % HTTP2_STREAMS;
+
+	/* Of a remainder the verifier does not know that it is less. */
+	barrier_var(slot);
+	return slot < HTTP2_STREAMS ? slot : 0;
+}
+
+/* A wait in 32 bits: to the nanosecond below 2 s, beyond to the microsecond, as this bit says. */
+#define HTTP2_WAITED_LONG (1U << 31)
+
+static __always_inline u32 http2_packed_wait(u64 ns)
+{
+	if (ns < HTTP2_WAITED_LONG)
+		return ns;
+	ns >>= 10;
+	return HTTP2_WAITED_LONG | (ns < HTTP2_WAITED_LONG ? ns : HTTP2_WAITED_LONG - 1);
+}
+
+static __always_inline u64 http2_waited(const struct http2_stream *stream)
+{
+	u64 waited = stream->waited & ~HTTP2_WAITED_LONG;
+
+	return stream->waited & HTTP2_WAITED_LONG ? waited << 10 : waited;
+}
+
+/* The stream's reply begins, or it will have none. */
+static __always_inline void http2_end(struct http2_state *h2, u32 slot, struct socket_shard *shard)
+{
+	struct http2_stream *stream = &h2->streams[slot];
+
+	if (slot != http2_slot(stream->id))
+		__sync_fetch_and_add(&h2->displaced, -1);
 	stream->id = 0;
 	__sync_fetch_and_add(&h2->open, -1);
 	if (h2->counted_late)

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Which streams of an HTTP/2 connection are open, and what their frames do to them (socket_http2.bpf.h). */
+#pragma once
+
+#include "socket_http2_state.bpf.h"
+
+#if MAY_LOOP
+
+/* A slot that is looked for, with the stream `id`; 0: a free one. */
+struct http2_search {
+	struct http2_state *h2;
+	u32 id;
+	u32 slot;
+};
+
+/* One step of bpf_loop; 1 ends it. */
+static long http2_look(u32 step, struct http2_search *search)
+{
+	u32 slot = search->slot + HTTP2_STRIDE;
+
+	if (slot >= HTTP2_STREAMS)
+		slot -= HTTP2_STREAMS;
+	search->slot = slot;
+	/* Also if it began beyond. */
+	return slot >= HTTP2_STREAMS || search->h2->streams[slot].id == search->id;
+}
+
+/*
+ * The slot of an open stream, or, for one that begins, where it may be: in its own slot, or in another where
+ * a stream was that began earlier and was open still. HTTP2_STREAMS: none.
+ */
+static __always_inline u32 http2_find(struct http2_state *h2, u32 id, bool begins)
+{
+	struct http2_search search = {.h2 = h2, .id = begins ? 0 : id, .slot = http2_slot(id)};
+	u32 displaced = h2->displaced, slot = search.slot;
+	long steps;
+
+	if (h2->streams[slot].id == search.id)
+		return slot;
+	if ((!begins && !displaced) || !can_follow_http2())
+		return HTTP2_STREAMS;
+	steps = bpf_loop(begins ? HTTP2_STREAMS - 1 : h2->reach, http2_look, &search, 0);
+	slot = search.slot;
+	barrier_var(slot);
+	if (slot >= HTTP2_STREAMS || h2->streams[slot].id != search.id)
+		return HTTP2_STREAMS;
+	if (begins && (!displaced || h2->reach < steps))
+		h2->reach = steps;
+	return slot;
+}
+
+/* A frame's header is complete. False if it cannot be one. A global function: verified once a program. */
+__noinline int http2_frame(struct http2_state *h2, struct socket_shard *shard, u64 arrival, u64 now,
+			   u64 direction)
+{
+	struct http2_stream *stream;
+	struct http2_cursor *cursor;
+	u32 id, type, slot;
+
+	/* One register for the bound and the use of it, as in http2_follow(). */
+	barrier_var(direction);
+	if (!h2 || !shard || direction >= TACHO_DIRECTIONS)
+		return false;
+	cursor = &h2->cursor[direction];
+	if (!http2_is_header(cursor->header))
+		return false;
+	id = http2_stream_id(cursor->header);
+	type = cursor->header[3];
+	cursor->skip = http2_length(cursor->header);
+	/* Streams of the client are odd (RFC 9113, 5.1.1). */
+	if (!(id & 1) || (type != HTTP2_HEADERS && type != HTTP2_RST_STREAM))
+		return true;
+	if (type == HTTP2_RST_STREAM || direction == TACHO_SEND) {
+		slot = http2_find(h2, id, false);
+		barrier_var(slot);
+		/* Another HEADERS frame on the stream brings the trailers. */
+		if (slot >= HTTP2_STREAMS)
+			return true;
+		stream = &h2->streams[slot];
+		if (type == HTTP2_RST_STREAM) {
+			add(&shard->unanswered, 1);
+		} else {
+			u64 service = elapsed(stream->read, now);
+
+			observe(&shard->service, service);
+			observe(&shard->duration, service + http2_waited(stream));
+		}
+		http2_end(h2, slot, shard);
+	} else if (id > h2->last_stream) {
+		h2->last_stream = id;
+		slot = http2_find(h2, id, true);
+		barrier_var(slot);
+		/* A reply that is still owed will not be distinguished from others. */
+		if (slot >= HTTP2_STREAMS) {
+			slot = http2_slot(id);
+			http2_end(h2, slot, shard);
+			add(&shard->unanswered, 1);
+			count_loss(TACHO_LOST_HTTP2_STREAM);
+		} else if (slot != http2_slot(id)) {
+			__sync_fetch_and_add(&h2->displaced, 1);
+		}
+		__sync_fetch_and_add(&h2->open, 1);
+		stream = &h2->streams[slot];
+		stream->waited = http2_packed_wait(elapsed(arrival, now));
+		stream->read = now;
+		stream->id = id;
+		if (!h2->counted_late)
+			add(&shard->opened, 1);
+		observe(&shard->queue, elapsed(arrival, now));
+	}
+	return true;
+}
+
+#endif
