@@ -16,24 +16,24 @@ NAMESPACE = re.compile(r"^namespace ([\w:]+) \{", re.MULTILINE)
 
 
 def include(file: pathlib.Path) -> str:
-    """By where tests/ is, and not the machine's path: ccache knows the text of another checkout again."""
-    return f'#include "{file.resolve().relative_to(REPOSITORY / "tests")}"'
+    """By where it is in the repository, and not by the machine's path: ccache knows the text of another checkout again."""
+    return f'#include "{file.resolve().relative_to(REPOSITORY)}"'
 
 
 def as_one(files: list[pathlib.Path]) -> str:
-    """The text of a source that has these in it. All that they include comes first; what one of them includes again is left
-    out then, by its guard. A test or a program gets a namespace of its own, in which the project's namespaces are what they
-    are without it; what others declare in headers is defined where it was declared."""
+    """The text of a source that has these in it. A test or a program gets a namespace of its own, in which the project's
+    namespaces are what they are without it. What it includes comes first; it includes it again, which its guard leaves out.
+    What others declare in headers is defined where it was declared."""
     headers = [path for folder in FOLDERS for path in (REPOSITORY / folder).rglob("*.h")]
     known = {name for path in headers for name in NAMESPACE.findall(path.read_text())}
     included: dict[str, None] = {}
     lines = []
     for number, file in enumerate(files):
         text = file.read_text()
-        for line, name in re.findall(r'^(#include "?([^"\n]*)"?.*)$', text, re.MULTILINE):
-            beside = file.parent / name
-            included[include(beside) if beside.exists() else line] = None
         if file.stem.endswith("_test") or re.search(r"^int main\(", text, re.MULTILINE):
+            for line, name in re.findall(r'^(#include "?([^"\n]*)"?.*)$', text, re.MULTILINE):
+                beside = file.parent / name
+                included[include(beside) if beside.exists() else line] = None
             opened = set(NAMESPACE.findall(text))
             within = {name for name in known if any(name.startswith(f"{outer}::") for outer in opened)}
             around = {outer for name in opened for outer in itertools.accumulate(name.split("::"), "{}::{}".format)}

@@ -1,6 +1,6 @@
 """clang-tidy for the sources of a compile database, skipping what was clean before.
 
-    tidy.py BUILD CACHE [PART…]
+    tidy.py BUILD CACHE [--slow] [PART…]
     tidy.py BUILD CACHE --together FOLDER…
 
 BUILD is a build directory of clang's (preset `clang`), CACHE remembers clean files, PART restricts to files whose path
@@ -8,8 +8,9 @@ contains it, or that of a source which is compiled with it as one (TACHO_UNITY: 
 is included, so that a library takes little longer than one of its sources). A file is clean before if the same text,
 after preprocessing and with its comments, passed the same configuration: any header that it includes is part of it.
 
-With --together all sources below a FOLDER are checked as one, each in a namespace of its own. Most of clang-tidy's time
-goes into what a source includes: 58 sources of kernel tests take 20 seconds of a CPU so, and 5 minutes one by one.
+With --together all sources below a FOLDER are checked as one, each test in a namespace of its own. Most of clang-tidy's time
+goes into what a source includes: 58 sources of kernel tests take 20 seconds of a CPU so, and 5 minutes one by one. A check
+whose time grows with the square of the source is left out. --slow: ends with 77 if TACHO_SKIP_SLOW is set.
 """
 
 import argparse
@@ -35,6 +36,8 @@ CONFIGURATION = REPOSITORY / ".clang-tidy"
 # They cannot be part of another source: what it defines before it includes Catch decides what that is; the test defines
 # what a header declares.
 ALONE = {"tests/support/run_tests.cpp", "tests/unit/web/auth_test.cpp"}
+# It looks for whatever changes a parameter: 250 of 350 s where exporter/ is one source, and 60 of 330 by its libraries.
+QUADRATIC = ["performance-unnecessary-value-param"]
 
 
 def compiled(build: pathlib.Path):
@@ -72,15 +75,19 @@ def options(command: list[str]) -> list[str]:
 
 
 def together(build: pathlib.Path, cache: pathlib.Path, folders: list[str]):
-    """As sources() has them: one for each folder, and those that are checked alone."""
+    """As sources() has them: one for each folder, and those that are checked alone. Of a library that is compiled in parts, whose
+    names are the same, each part but the first is one, too."""
     for folder in folders:
         groups: dict[str, set[pathlib.Path]] = {}
         kept: dict[str, None] = {}
-        for _, members, command, directory in compiled(build):
+        parts: dict[pathlib.Path, pathlib.Path] = {}
+        for source, members, command, directory in compiled(build):
+            apart = source.parent.name == "Unity" and parts.setdefault(source.parent, source) != source
             for file in map(pathlib.Path, members):
                 if file.is_relative_to(REPOSITORY / folder):
                     name = str(file.relative_to(REPOSITORY))
-                    groups.setdefault(name if name in ALONE else folder, set()).add(file)
+                    group = f"{folder}/{source.stem}" if apart else folder
+                    groups.setdefault(name if name in ALONE else group, set()).add(file)
                     compiler, place = command[:1], directory
                     kept |= dict.fromkeys(options(command))
         assert groups, f"no sources below {folder} in {build}/compile_commands.json"
@@ -90,15 +97,15 @@ def together(build: pathlib.Path, cache: pathlib.Path, folders: list[str]):
             text = f'#include "{files.pop()}"\n' if name in ALONE else as_one(sorted(files))
             if not file.exists() or file.read_text() != text:
                 file.write_text(text)
-            yield folder.split("/", maxsplit=1)[0], file, [*compiler, f"-I{REPOSITORY}/tests", *kept, str(file)], place
+            yield folder.split("/", maxsplit=1)[0], file, [*compiler, f"-I{REPOSITORY}", f"-I{REPOSITORY}/tests", *kept, str(file)], place
 
 
-def checks(folder: str) -> str:
+def checks(folder: str, without: list[str]) -> str:
     """What .clang-tidy of a folder adds to the checks of the root's; that sources are included is how they are compiled
     as one."""
     own = REPOSITORY / folder / ".clang-tidy"
     added = yaml.safe_load(own.read_text())["Checks"].strip() + "," if own.exists() else ""
-    return added + "-bugprone-suspicious-include"
+    return added + ",".join(f"-{check}" for check in ["bugprone-suspicious-include", *without])
 
 
 def preprocessed(command: list[str], directory: str) -> bytes:
@@ -111,7 +118,8 @@ def preprocessed(command: list[str], directory: str) -> bytes:
 
 def check(folder, file, command, directory, build, cache, version) -> str:
     """Empty when the file is clean, else the findings."""
-    configuration = [f"--config-file={CONFIGURATION}", f"--checks={checks(folder)}"]
+    made_here = cache in file.parents
+    configuration = [f"--config-file={CONFIGURATION}", f"--checks={checks(folder, QUADRATIC if made_here else [])}"]
     digest = hashlib.sha256(version + CONFIGURATION.read_bytes() + configuration[1].encode())
     digest.update(shlex.join(command).encode())
     try:
@@ -123,7 +131,7 @@ def check(folder, file, command, directory, build, cache, version) -> str:
         stamp.touch()
         return ""
     # Of a source that was made here the compile database has nothing.
-    compiling = ["--", *command[1:-1]] if cache in file.parents else []
+    compiling = ["--", *command[1:-1]] if made_here else []
     checked = subprocess.run(
         [TIDY, "-p", str(build), *configuration, "--quiet", str(file), *compiling], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -139,7 +147,11 @@ def main() -> int:
     parser.add_argument("cache", type=lambda path: pathlib.Path(path).resolve())
     parser.add_argument("parts", nargs="*")
     parser.add_argument("--together", nargs="+", default=[], metavar="FOLDER")
+    parser.add_argument("--slow", action="store_true")
     given = parser.parse_args()
+    if given.slow and os.environ.get("TACHO_SKIP_SLOW", "0") != "0":
+        print("SKIPPED takes long: TACHO_SKIP_SLOW is set")
+        return 77
     build, cache = given.build, given.cache
     cache.mkdir(parents=True, exist_ok=True)
     version = subprocess.run([TIDY, "--version"], check=True, stdout=subprocess.PIPE).stdout
