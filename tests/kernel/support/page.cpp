@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <sstream>
+#include <map>
+#include <optional>
 #include <string_view>
 
 #include "probes/registry.h"
@@ -10,23 +11,17 @@
 namespace tacho::kernel_test {
 namespace {
 
-/// `name="value",…` as a map.
-Labels parse_labels(const std::string& text) {
-  Labels labels;
-  for (std::size_t at = 0; at < text.size();) {
-    const auto equals = text.find("=\"", at);
-    const auto end = text.find('"', equals + 2);
-    labels[text.substr(at, equals - at)] = text.substr(equals + 2, end - equals - 2);
-    at = end + 2;
+/// The value of a label among `name="value",…`; nullopt if it is not there.
+std::optional<std::string_view> label_of(std::string_view labels, std::string_view name) {
+  while (!labels.empty()) {
+    const auto equals = labels.find("=\"");
+    const auto end = labels.find('"', equals + 2);
+    if (labels.substr(0, equals) == name) {
+      return labels.substr(equals + 2, end - equals - 2);
+    }
+    labels.remove_prefix(std::min(labels.size(), end + 2));
   }
-  return labels;
-}
-
-bool has(const Labels& all, const Labels& wanted) {
-  return std::ranges::all_of(wanted, [&all](const auto& label) {
-    const auto found = all.find(label.first);
-    return found != all.end() && found->second == label.second;
-  });
+  return std::nullopt;
 }
 
 std::string show(const std::string& name, const Labels& labels) {
@@ -73,64 +68,64 @@ bool Page::has_not_appeared(const std::string& name, const Labels& labels) const
          count("tacho_target_info", of_target) == 1;
 }
 
-Page::Page(const std::string& exposition) {
-  std::istringstream lines(exposition);
-  std::string line;
-  while (std::getline(lines, line)) {
-    if (line.starts_with("# TYPE ")) {
-      families_.push_back(line.substr(7, line.find(' ', 7) - 7));
-    }
-    if (line.empty() || line.starts_with('#')) {
+std::vector<std::string> Page::families() const {
+  constexpr std::string_view kType = "\n# TYPE ";
+  std::vector<std::string> names;
+  for (auto at = text_.find(kType); at != std::string::npos; at = text_.find(kType, at)) {
+    at += kType.size();
+    names.push_back(text_.substr(at, text_.find(' ', at) - at));
+  }
+  return names;
+}
+
+std::vector<Page::Sample> Page::samples(const std::string& name, const Labels& labels) const {
+  const std::string begin = "\n" + name;
+  std::vector<Sample> found;
+  for (auto at = text_.find(begin); at != std::string::npos; at = text_.find(begin, at)) {
+    at += begin.size();
+    const auto line = std::string_view(text_).substr(at, text_.find('\n', at) - at);
+    const auto space = line.rfind(' ');
+    Sample sample;
+    if (line.starts_with('{')) {
+      sample.labels = line.substr(1, space - 2);
+    } else if (!line.starts_with(' ')) {
       continue;
     }
-    const auto space = line.rfind(' ');
-    const auto brace = line.find('{');
-    Sample sample{{}, std::stod(line.substr(space + 1))};
-    if (brace != std::string::npos) {
-      sample.labels = parse_labels(line.substr(brace + 1, space - brace - 2));
+    if (std::ranges::all_of(labels,
+                            [&](const auto& label) { return label_of(sample.labels, label.first) == label.second; })) {
+      sample.value = std::stod(std::string(line.substr(space + 1)));
+      found.push_back(sample);
     }
-    samples_.emplace(line.substr(0, std::min(brace, space)), std::move(sample));
   }
+  return found;
 }
 
 double Page::value(const std::string& name, const Labels& labels) const {
-  const auto [first, last] = samples_.equal_range(name);
-  std::vector<double> found;
-  for (auto at = first; at != last; ++at) {
-    if (has(at->second.labels, labels)) {
-      found.push_back(at->second.value);
-    }
-  }
+  const auto found = samples(name, labels);
   if (found.empty() && has_not_appeared(name, labels)) {
     return 0;
   }
   INFO(show(name, labels) << " should be one sample");
   REQUIRE(found.size() == 1);
-  return found[0];
+  return found.front().value;
 }
 
 double Page::sum(const std::string& name, const Labels& labels) const {
-  const auto [first, last] = samples_.equal_range(name);
   double sum = 0;
-  for (auto at = first; at != last; ++at) {
-    sum += has(at->second.labels, labels) ? at->second.value : 0;
+  for (const Sample& sample : samples(name, labels)) {
+    sum += sample.value;
   }
   return sum;
 }
 
 std::size_t Page::count(const std::string& name, const Labels& labels) const {
-  const auto [first, last] = samples_.equal_range(name);
-  return static_cast<std::size_t>(
-      std::count_if(first, last, [&labels](const auto& sample) { return has(sample.second.labels, labels); }));
+  return samples(name, labels).size();
 }
 
 std::vector<std::pair<double, double>> Page::buckets(const std::string& name, const Labels& labels) const {
   std::map<double, double> cumulative;
-  const auto [first, last] = samples_.equal_range(name + "_bucket");
-  for (auto at = first; at != last; ++at) {
-    if (has(at->second.labels, labels)) {
-      cumulative[std::stod(at->second.labels.at("le"))] = at->second.value;
-    }
+  for (const Sample& sample : samples(name + "_bucket", labels)) {
+    cumulative[std::stod(std::string(label_of(sample.labels, "le").value()))] = sample.value;
   }
   std::vector<std::pair<double, double>> counts;
   double before = 0;
