@@ -90,7 +90,8 @@ static __always_inline void datagram_arrived(struct sock *sk, struct socket_stat
 			return;
 		}
 		ring = make_ring(st, st->source, older, now);
-		if (!ring)
+		/* Its read may have made the ring, and a slot for it, while we looked. */
+		if (!ring || (is_udp(sk) && !is_still_queued(sk, last)))
 			return;
 	}
 	ring_arrived(ring, &arrival, (u64)last, now);

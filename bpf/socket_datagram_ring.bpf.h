@@ -221,17 +221,21 @@ static __always_inline u32 take_from(u32 *counter, u32 count)
 /*
  * Has the hook of another arrival told of this one? That hook was late, or ran when both were queued: since
  * Linux 6.18 datagrams of several CPUs are queued together, and only then the hook runs as many times
- * (udp_prod_queue). What no hook tells of is found when it is read (slots_before).
+ * (udp_prod_queue). What no hook tells of is found when it is read (slots_before). Where the kernel has it
+ * tells nothing if another's came there: the hook of one that had been received was late.
  */
-static __always_inline bool is_told(struct datagram_ring *ring, u64 skb)
+static __always_inline bool is_told(struct datagram_ring *ring, const struct arrival *arrival, u64 skb)
 {
-	return exchange(&ring->told_last, skb) == skb;
+	u32 last = ring->arrived - 1;
+
+	return exchange(&ring->told_last, skb) == skb &&
+	       ring->slots[last % DATAGRAM_SLOTS].source == arrival->source;
 }
 
 static __always_inline void ring_arrived(struct datagram_ring *ring, const struct arrival *arrival, u64 skb,
 					 u64 now)
 {
-	if (is_told(ring, skb))
+	if (is_told(ring, arrival, skb))
 		return;
 	fill_slot(ring, now, arrival->source, arrival->count, skb);
 	if (arrival->segment_bytes)

@@ -87,6 +87,54 @@ TEST_CASE("who is read before its arrival is told is served, though the socket h
   server.finish();
 }
 
+TEST_CASE("who asks behind one that was read before its arrival was told is served, and so is that one") {
+  // The memory of a datagram that was received is the next one's: what is told of the first late is none of that.
+  constexpr int kSockets = 400;
+  constexpr int kRounds = 3;
+  const Watched where;
+  const UniqueFd peer = bound_socket(0);
+  const std::uint16_t peer_port = port_of(peer);
+  std::vector<UniqueFd> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(bound_socket(0));
+  }
+  const int requests = kRounds * static_cast<int>(clients.size());
+  Child server(where.directory(), [&](Line& parent) {
+    for (int i = 0; i < kSockets; ++i) {
+      const UniqueFd socket = bound_socket(0);
+      send_to(socket, peer_port);
+      parent.tell(port_of(socket));
+      (void)spin_for(socket);
+      for (int request = 0; request < requests; ++request) {
+        sockaddr_in client{};
+        spin_for(socket, client);
+        send_to(socket, ntohs(client.sin_port));
+      }
+      (void)parent.hear();
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  for (int i = 0; i < kSockets; ++i) {
+    const auto port = static_cast<std::uint16_t>(server.hear());
+    (void)spin_for(peer);
+    send_to(peer, port);
+    for (int request = 0; request < requests; ++request) {
+      const UniqueFd& client = clients[static_cast<std::size_t>(request) % clients.size()];
+      send_to(client, port);
+      (void)spin_for(client);
+    }
+    server.tell();
+  }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == kSockets * requests);
+  const std::string name = "127.0.0.1:" + std::to_string(peer_port);
+  CHECK(where.value("tacho_dependency_calls_total", {{"peer", name}}) == kSockets);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  server.tell();
+  server.finish();
+}
+
 TEST_CASE("whom a server asks for the first request that it reads is no client, whenever its arrival is told") {
   constexpr int kSockets = 500;
   constexpr int kRequests = 3;
