@@ -7,7 +7,7 @@ import time
 from support.clients import Counted, exact
 from support.containers import Container
 from support.engine import Engine
-from support.net import exchange
+from support.net import exchange, listens_everywhere
 from support.readme import commands
 from support.tacho import Tacho
 from support.waiting import wait_until
@@ -40,9 +40,7 @@ class Server(Container):
         wait_until(self._listens, 30, f"{name} listens")
 
     def _listens(self) -> bool:
-        # No connection is made: tacho would count it.
-        table = pathlib.Path(f"/proc/{self._pid}/net/tcp").read_text()
-        return "00000000:1F90 00000000:0000 0A" in table
+        return listens_everywhere(pathlib.Path(f"/proc/{self._pid}/net/tcp").read_text(), 8080)
 
     def serve(self, requests: int) -> Counted:
         """Has it answer so many; what the client counted."""

@@ -50,6 +50,11 @@ def listens(port: int) -> bool:
     return port in listening_ports()
 
 
+def listens_everywhere(table: str, port: int) -> bool:
+    """Does somebody listen there on all addresses, by a network's /proc/net/tcp? No connection is made: tacho would count it."""
+    return f"00000000:{port:04X} 00000000:0000 0A" in table
+
+
 def exchange(address: str, path: str, method: str = "GET", headers: dict | None = None, timeout: float = 10):
     """One HTTP exchange with HOST:PORT. Returns (status, headers, body as bytes)."""
     host, _, port = address.rpartition(":")

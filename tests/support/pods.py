@@ -11,6 +11,7 @@ from support.cgroup import Cgroup
 from support.clients import Counted, exact
 from support.engine import Engine
 from support.node import NODE, RUNTIMES, Node, Pod
+from support.net import listens_everywhere
 from support.paths import REPOSITORY
 from support.process import run
 from support.tacho import Tacho
@@ -141,6 +142,9 @@ class RunningPod:
         """What the kubelet puts in for it."""
         return {"spec.nodeName": NODE}[path]
 
+    def listens(self, port: int) -> bool:
+        return listens_everywhere(run(["ip", "netns", "exec", self._network, "cat", "/proc/net/tcp"]), port)
+
     def remove(self, id: str) -> int:
         """Asks a container to end, removes it; its exit status."""
         listed = self.node.ctr("tasks", "kill", "--signal", "SIGTERM", id)
@@ -161,14 +165,14 @@ class RunningPod:
 
 
 class PodServer:
-    """The exact server in a pod of its own."""
+    """The exact server as the first container of a pod."""
 
-    def __init__(self, node: PodNode, pod: Pod):
-        self.pod = pod
-        self.running = node.new_pod(pod)
-        (self.name,) = pod.containers
-        self.id = self.running.run(self.name, "exact_server", "/usr/bin/exact_server", "--listen=0.0.0.0:8080")
-        self.address = f"{self.running.address}:8080"
+    def __init__(self, running: RunningPod):
+        self.pod = running.pod
+        self.name = self.pod.containers[0]
+        self.id = running.run(self.name, "exact_server", "/usr/bin/exact_server", "--listen=0.0.0.0:8080")
+        self.address = f"{running.address}:8080"
+        wait_until(lambda: running.listens(8080), 30, f"{self.name} listens")
 
     def serve(self, requests: int) -> Counted:
         return exact(self.address, requests)

@@ -19,7 +19,7 @@ def node(engine):
 
 @pytest.fixture(scope="module")
 def servers(node):
-    return [PodServer(node, pod) for pod in PODS]
+    return [PodServer(node.new_pod(pod)) for pod in PODS]
 
 
 def told(samples: Samples, server: PodServer) -> dict | None:
@@ -55,13 +55,11 @@ def test_a_sidecar_counts_its_own_pod_and_no_other(node, servers, tmp_path):
     pod = Pod("shop", "api-0", ["api", "tacho"])
     running = node.new_pod(pod)
     with PodTacho(running, *sidecar(tmp_path)) as tacho:
-        api = running.run("api", "exact_server", "/usr/bin/exact_server", "--listen=0.0.0.0:8080")
-        server = PodServer.__new__(PodServer)
-        server.address = f"{running.address}:8080"
-        wait_until(lambda: tacho.scrape().has("tacho_target_info", container_id=api), 5, "the container is a target")
+        server = PodServer(running)
+        wait_until(lambda: tacho.scrape().has("tacho_target_info", container_id=server.id), 5, "the container is a target")
         server.serve(PRIME)
         servers[0].serve(PRIME)
-        wait_until(lambda: tacho.scrape().sum("tacho_requests_total", container_id=api) == PRIME, 5, "all are counted")
+        wait_until(lambda: tacho.scrape().sum("tacho_requests_total", container_id=server.id) == PRIME, 5, "all are counted")
         samples = tacho.scrape()
         assert samples.sum("tacho_requests_total") == PRIME, "no other pod's"
         assert tacho.stop() == 0
