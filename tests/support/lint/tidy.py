@@ -1,6 +1,6 @@
 """clang-tidy for the sources of a compile database, skipping what was clean before.
 
-    tidy.py BUILD CACHE [--slow] [PART…]
+    tidy.py BUILD CACHE [PART…] [--slow]
     tidy.py BUILD CACHE --together FOLDER…
 
 BUILD is a build directory of clang's (preset `clang`), CACHE remembers clean files, PART restricts to files whose path
