@@ -109,12 +109,14 @@ TEST_CASE("a wait for a CPU whose end was missed is no part of the request that 
   constexpr int kTries = 60;
   constexpr int kLeast = 4;  // of them are not interrupted
   constexpr double kSlack = 50e-6;
+  constexpr auto kNap = std::chrono::milliseconds(1);
   struct Turn {
     std::atomic<bool> is_read = false;
     std::atomic<bool> is_seen_again = false;
     std::atomic<bool> is_interrupted = false;  // before that: who is switched out unseen is none of this
     std::atomic<double> waited_before = 0;     // seconds for the CPU
     std::atomic<double> waited_within = 0;
+    std::atomic<double> woken_late = 0;  // by the clock: a virtual CPU that idles may take 0.1 ms to run again
   };
   const Watched where;
   if (!Missed("sched_switched").any()) {
@@ -138,9 +140,12 @@ TEST_CASE("a wait for a CPU whose end was missed is no part of the request that 
       while (!turn->is_seen_again) {
       }
       turn->is_interrupted = interruptions() > interrupted;
-      nap(std::chrono::milliseconds(1));
+      const ThreadClock::Reading sleeps = clock.read();
+      nap(kNap);
+      const ThreadClock::Reading awake = clock.read();
       turn->waited_before = (began - before).runqueue;
-      turn->waited_within = (clock.read() - began).runqueue;
+      turn->waited_within = (awake - began).runqueue;
+      turn->woken_late = (awake - sleeps).wall - std::chrono::duration<double>(kNap).count();
       send_once(connection, 20);
     }
   });
@@ -156,6 +161,7 @@ TEST_CASE("a wait for a CPU whose end was missed is no part of the request that 
   double counted = 0;
   double waited_before = 0;
   double waited_within = 0;
+  double woken_late = 0;
   int good = 0;
   for (int i = 0; i < kTries; ++i) {
     std::this_thread::sleep_for(kFallAsleep);
@@ -180,13 +186,14 @@ TEST_CASE("a wait for a CPU whose end was missed is no part of the request that 
     counted += part(where, TACHO_PART_RUNQUEUE) - earlier;
     waited_before += turn->waited_before;
     waited_within += turn->waited_within;
+    woken_late += turn->woken_late;
   }
   (void)server.hear();
-  CAPTURE(good, counted, waited_before, waited_within);
+  CAPTURE(good, counted, waited_before, waited_within, woken_late);
   REQUIRE(good >= kLeast);
-  REQUIRE(waited_before >= 3 * good * kSlack);
+  REQUIRE(waited_before > good * kSlack + woken_late);
   CHECK(counted >= waited_within - good * kSlack);
-  CHECK(counted <= waited_within + good * kSlack);
+  CHECK(counted <= waited_within + woken_late + good * kSlack);
   close_connection(server);
   finish(server);
   hog.finish();
