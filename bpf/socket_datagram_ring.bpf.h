@@ -37,7 +37,8 @@ struct datagram_ring {
 	u64 touched;
 	u64 last_read;
 	u64 turned;    /* when `buried` was turned over */
-	u64 told_last; /* where the kernel has what a hook told of last; 0: that has been received */
+	u64 told_last; /* where the kernel has what a hook told of last, and its sender; 0: that has been
+			  received */
 	u32 arrived;
 	u32 taken;	   /* of the arrivals */
 	u32 newest;	   /* of the slots, the one that was taken last */
@@ -226,10 +227,9 @@ static __always_inline u32 take_from(u32 *counter, u32 count)
  */
 static __always_inline bool is_told(struct datagram_ring *ring, const struct arrival *arrival, u64 skb)
 {
-	u32 last = ring->arrived - 1;
+	u64 told = skb ^ arrival->source;
 
-	return exchange(&ring->told_last, skb) == skb &&
-	       ring->slots[last % DATAGRAM_SLOTS].source == arrival->source;
+	return exchange(&ring->told_last, told) == told;
 }
 
 static __always_inline void ring_arrived(struct datagram_ring *ring, const struct arrival *arrival, u64 skb,

@@ -119,7 +119,7 @@ static __always_inline struct datagram_slot *take_slot(struct socket_state *st, 
 	ring->newest = number;
 	slot = &ring->slots[number % DATAGRAM_SLOTS];
 	/* The next one may be at the same place. */
-	if ((u32)ring->told_last == slot->skb)
+	if ((u32)ring->told_last == (slot->skb ^ (u32)slot->source))
 		ring->told_last = 0;
 	return waiting > DATAGRAM_SLOTS ? NULL : slot;
 }
