@@ -185,6 +185,8 @@ def test_the_slowest_requests_one_by_one(cgroups):
         answer = slowest(tacho, "--json")
         assert answer.returncode == 0, answer.stderr
         (told,) = json.loads(answer.stdout)["targets"]
+        durations = [request["duration"] for request in told["requests"]]
+        assert durations == sorted(durations, reverse=True)
         # Where the machine is busy, one of the thousands may have waited longer for a CPU.
         requests = [request for request in told["requests"] if request["parts"].get("sleep", 0) > 0.1]
         assert [round(request["parts"]["sleep"], 2) for request in requests] == [n / 1000 for n in sorted(asked, reverse=True)]

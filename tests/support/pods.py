@@ -10,8 +10,8 @@ import yaml
 from support.cgroup import Cgroup
 from support.clients import Counted, exact
 from support.engine import Engine
-from support.node import NODE, RUNTIMES, Node, Pod
 from support.net import listens_everywhere
+from support.node import NODE, RUNTIMES, Node, Pod
 from support.paths import REPOSITORY
 from support.process import run
 from support.tacho import Tacho
