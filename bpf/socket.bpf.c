@@ -70,7 +70,8 @@ static __always_inline u64 operation_time(const struct socket_state *st, const s
 	return bpf_ktime_get_ns();
 }
 
-static __always_inline void on_operation(struct sock *sk, int bytes, u32 direction)
+/* @param peeked what was received is still there, and no operation yet */
+static __always_inline void on_operation(struct sock *sk, int bytes, u32 direction, bool peeked)
 {
 	struct target_rules *rules = get_rules();
 	struct socket_chains *chains;
@@ -85,6 +86,11 @@ static __always_inline void on_operation(struct sock *sk, int bytes, u32 directi
 	st = watched_socket(sk, rules, direction);
 	if (!st || st->role == TACHO_ROLE_IGNORED)
 		return;
+	if (peeked) {
+		if (st->role == TACHO_ROLE_DATAGRAM)
+			datagram_peeked(sk, st, bpf_ktime_get_ns());
+		return;
+	}
 	index = st->target.index;
 	shard = get_shard(&st->target, process_shard());
 	chains = bpf_map_lookup_elem(&socket_chains, &index);
@@ -161,26 +167,16 @@ static __always_inline void on_failed_datagram(struct sock *sk)
 		end_batch(st);
 }
 
-static __always_inline void on_peek(struct sock *sk)
-{
-	struct socket_state *st = is_udp(sk) && !is_unwatched_task() ? state_of(sk) : NULL;
-
-	if (st && st->role == TACHO_ROLE_DATAGRAM)
-		datagram_peeked(st, bpf_ktime_get_ns());
-}
-
 /* An operation that has ended; what was only looked at is none. */
 static __always_inline void on_socket_returned(struct sock *sk, long ret, int flags, u32 direction)
 {
+	bool peeked = flags & MSG_PEEK;
+
 	if (!sk)
 		return;
-	if (flags & (MSG_PEEK | MSG_ERRQUEUE)) {
-		if (flags & MSG_PEEK && ret > 0)
-			on_peek(sk);
-		return;
-	}
-	if (is_operation(sk, ret, direction))
-		on_operation(sk, ret, direction);
+	/* One call: it is inlined. */
+	if (peeked ? ret > 0 && is_udp(sk) : !(flags & MSG_ERRQUEUE) && is_operation(sk, ret, direction))
+		on_operation(sk, ret, direction, peeked);
 	else if (ret < 0 && direction == TACHO_SEND && is_datagram(sk))
 		on_failed_datagram(sk);
 }

@@ -126,18 +126,24 @@ static __always_inline struct datagram_slot *take_slot(struct socket_state *st, 
 
 /*
  * A datagram was looked at, and stays unread. A server that sends a cookie before it reads (DTLS) has been
- * asked all the same: what it sends to this peer is no call.
+ * asked all the same: what it sends to this peer is no call. Who has sent it stands in the queue: the hook of
+ * its arrival may be late.
  */
-static __noinline int datagram_peeked(struct socket_state *st, u64 now)
+static __noinline int datagram_peeked(struct sock *sk, struct socket_state *st, u64 now)
 {
-	struct datagram_ring *ring = find_ring(st);
-	u64 source, id;
+	struct sk_buff *first = datagrams_waiting(sk).next;
+	struct arrival arrival = {};
+	u64 id;
 
-	if (!ring || ring->arrived == ring->taken || !is_written(st, ring, ring->taken))
+	/* To one that only calls, somebody answers. */
+	if (!first || (st->has_called && !find_ring(st)))
 		return 0;
-	source = ring->slots[ring->taken % DATAGRAM_SLOTS].source;
-	id = peer_id(st, source);
-	if (source != ADDRESS_UNKNOWN && !find_datagram_peer(id))
+	read_arrival(&arrival, first);
+	if (datagrams_waiting(sk).next != first)
+		return 0; /* Received meanwhile: what was read may be something else's. */
+	socket_number(st);
+	id = peer_id(st, arrival.source);
+	if (!find_datagram_peer(id))
 		add_datagram_peer(id, PEER_SERVED, st->slips, now);
 	return 0;
 }

@@ -66,8 +66,11 @@ TEST_CASE("a datagram socket that asks is no server because something came befor
 }
 
 TEST_CASE("a datagram server that answers what it has only looked at serves, whoever asks next") {
+  // Then no hook has told of what it looks at.
+  const bool moves_after_arrival = GENERATE(false, true);
+  CAPTURE(moves_after_arrival);
   const Watched where;
-  Child server(where.directory(), [](Line& parent) {
+  Child server(moves_after_arrival ? "" : where.directory(), [](Line& parent) {
     const UniqueFd socket = bound_socket(0);
     parent.tell(port_of(socket));
     const auto client_port = static_cast<std::uint16_t>(parent.hear());
@@ -84,8 +87,14 @@ TEST_CASE("a datagram server that answers what it has only looked at serves, who
   });
   const auto server_port = static_cast<std::uint16_t>(server.hear());
   const UniqueFd client = bound_socket(0);
+  if (moves_after_arrival) {
+    send_to(client, server_port);
+    move_to(where.directory(), server.pid());
+  }
   server.tell(port_of(client));
-  send_to(client, server_port);
+  if (!moves_after_arrival) {
+    send_to(client, server_port);
+  }
   receive_once(client, kBytes);
   for (int i = 0; i < kRequests; ++i) {
     send_to(client, server_port);
