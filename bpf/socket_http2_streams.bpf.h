@@ -32,19 +32,19 @@ static long http2_look(u32 step, struct http2_search *search)
 static __always_inline u32 http2_find(struct http2_state *h2, u32 id, bool begins)
 {
 	struct http2_search search = {.h2 = h2, .id = begins ? 0 : id, .slot = http2_slot(id)};
-	u32 displaced = h2->displaced, slot = search.slot;
+	u32 slot = search.slot;
 	long steps;
 
 	if (h2->streams[slot].id == search.id)
 		return slot;
-	if ((!begins && !displaced) || !can_follow_http2())
+	if ((!begins && !h2->displaced) || !can_follow_http2())
 		return HTTP2_STREAMS;
 	steps = bpf_loop(begins ? HTTP2_STREAMS - 1 : h2->reach, http2_look, &search, 0);
 	slot = search.slot;
 	barrier_var(slot);
 	if (slot >= HTTP2_STREAMS || h2->streams[slot].id != search.id)
 		return HTTP2_STREAMS;
-	if (begins && (!displaced || h2->reach < steps))
+	if (begins && (!h2->displaced || h2->reach < steps))
 		h2->reach = steps;
 	return slot;
 }

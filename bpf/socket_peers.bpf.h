@@ -28,6 +28,7 @@ static __always_inline void read_unix_address(struct peer_address *peer, struct 
 {
 	struct unix_sock *other = (struct unix_sock *)BPF_CORE_READ((struct unix_sock *)sk, peer);
 	struct unix_address *name = other ? BPF_CORE_READ(other, addr) : NULL;
+	const char *path;
 	u32 length;
 
 	if (!name)
@@ -41,7 +42,10 @@ static __always_inline void read_unix_address(struct peer_address *peer, struct 
 	barrier_var(length);
 	if (length > TACHO_PEER_ADDRESS)
 		length = TACHO_PEER_ADDRESS;
-	bpf_probe_read_kernel(peer->address, length, BPF_CORE_READ(name, name[0].sun_path));
+	/* BPF_CORE_READ of an array has a copy of it on the stack. */
+	path = (const char *)name + bpf_core_field_offset(struct unix_address, name) +
+	       __builtin_offsetof(struct sockaddr_un, sun_path);
+	bpf_probe_read_kernel(peer->address, length, path);
 	peer->family = AF_UNIX;
 }
 

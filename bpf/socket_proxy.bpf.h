@@ -10,6 +10,7 @@
 #include "socket_buffers.bpf.h"
 
 #define PROXY_LINE_BYTES 107
+#define PROXY_PART 36U
 /* "PROX" and the signature of version 2, "\r\n\r\n\0\r\nQUIT\n". */
 #define PROXY_LINE 0x584f5250
 #define PROXY_SIGNATURE 0x510a0d000a0d0a0dULL
@@ -31,20 +32,23 @@ static __always_inline bool is_proxy_opening(u64 opening)
 	return (u32)opening == PROXY_LINE || opening == PROXY_SIGNATURE;
 }
 
+/* In parts, for all functions of a call together have 512 bytes of stack (tests/bench/stack). */
 static __always_inline u32 proxy_line(const void *buffer, u32 bytes)
 {
-	u8 line[PROXY_LINE_BYTES] = {};
-	u64 length = bytes;
+	for (u32 from = 0; from < PROXY_LINE_BYTES && from < bytes; from += PROXY_PART) {
+		u8 part[PROXY_PART] = {};
+		u64 length = bytes - from;
 
-	/* Kept in one register: verifiers up to 6.1 forget the bound of a copy. */
-	barrier_var(length);
-	if (length > PROXY_LINE_BYTES)
-		length = PROXY_LINE_BYTES;
-	if (bpf_probe_read_user(line, length, buffer))
-		return 0;
-	for (u32 i = 0; i < PROXY_LINE_BYTES; i++)
-		if (line[i] == '\n')
-			return i + 1;
+		/* Kept in one register: verifiers up to 6.1 forget the bound of a copy. */
+		barrier_var(length);
+		if (length > PROXY_PART)
+			length = PROXY_PART;
+		if (bpf_probe_read_user(part, length, buffer + from))
+			return 0;
+		for (u32 i = 0; i < PROXY_PART; i++)
+			if (part[i] == '\n')
+				return from + i + 1;
+	}
 	return bytes + 1;
 }
 
