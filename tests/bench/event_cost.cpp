@@ -7,10 +7,11 @@
 //        event_cost CGROUP profile EVENT
 //
 // CGROUP: an empty directory of the v2 hierarchy to work in. batches: of 1 000 turns each; the least disturbed one
-// counts. levels: also of what can be shed; ways: also of other ways to watch. pause: seconds before each measurement,
-// in which the kernel may end what it puts off (maps that are freed). profile: prints where the programs' lines are,
-// and makes the event without end, for tests/matrix/profile; EVENT: one of "socket", "switch", "socket anatomy" and
-// "switch anatomy".
+// counts. levels: also of what can be shed, and with two sets of probes for four, which counts where a program's load
+// takes ten seconds; ways: of what can be shed, too, and of other ways to watch. pause: seconds before each
+// measurement, in which the kernel may end what it puts off (maps that are freed). profile: prints where the programs'
+// lines are, and makes the event without end, for tests/matrix/profile; EVENT: one of "socket", "switch", "socket
+// anatomy" and "switch anatomy".
 
 #include <bpf/floor.skel.h>
 #include <bpf/libbpf.h>
@@ -276,7 +277,8 @@ int main(int argc, char** argv) {
   pause_before = std::chrono::seconds(argc > 5 ? std::atoi(argv[5]) : 0);
   const std::string_view more = argc > 4 ? argv[4] : "";
   const bool ways = more == "ways";
-  const bool levels = ways || more == "levels";
+  const bool brief = more == "levels";
+  const bool levels = ways || brief;
   const std::string watched = base + "/watched";
   const std::string unwatched = base + "/unwatched";
   ::mkdir(watched.c_str(), 0755);
@@ -319,18 +321,24 @@ int main(int argc, char** argv) {
         cost["socket: watched, anatomy, level 5"].push_back(aside_cost() - bare);
       }
     }
-    {
-      const auto app = start_tacho(glob, {.socket = true});
+    const auto of_sockets = [&] {
       cost["socket: watched"].push_back(socket_cost() - bare);
       cost["socket: unwatched"].push_back(in_other_process(unwatched, socket_cost) - bare);
-    }
-    {
+    };
+    if (!brief) {
+      {
+        const auto app = start_tacho(glob, {.socket = true});
+        of_sockets();
+      }
       const auto app = start_tacho(glob, {.sched = true});
       cost["switch: watched"].push_back(switch_cost() - bare_switch);
       cost["switch: unwatched"].push_back(in_other_process(unwatched, switch_cost) - bare_switch);
     }
     {
       const auto app = start_tacho(glob, {.socket = true, .poll = true, .sched = true});
+      if (brief) {
+        of_sockets();
+      }
       cost["getppid: added"].push_back(unrelated_cost() - bare_call);
       cost["switch: watched, polls"].push_back(switch_cost() - bare_switch);
       cost["switch: unwatched, polls"].push_back(in_other_process(unwatched, switch_cost) - bare_switch);
@@ -347,6 +355,9 @@ int main(int argc, char** argv) {
                 quartile(values, 3));
   }
   for (const std::string event : {"socket", "switch"}) {
+    if (!cost.contains(event + ": watched")) {
+      continue;
+    }
     const double floor = median(cost[event + ": floor (empty programs)"]);
     std::printf("%s, watched / floor %.2f, unwatched / floor %.2f\n", event.c_str(),
                 median(cost[event + ": watched"]) / floor, median(cost[event + ": unwatched"]) / floor);
