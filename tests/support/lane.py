@@ -2,12 +2,13 @@
 
     lane.py run FOLDER BUILD LABELS [SCRIPT…]   the SCRIPTs, one after the other; then the tests of BUILD's lane with one of LABELS
     lane.py test NAME SECONDS COMMAND…          such a test: ends COMMAND after SECONDS
-    lane.py after SECONDS COMMAND…              a test of what the lane builds, that waits for answers within a time
+    lane.py after NAME SECONDS COMMAND…         a test of what the lane builds, that waits for answers within a time: label `after`
     lane.py quiet COMMAND…                      a test that compares times: the lane stands still meanwhile
     lane.py end FOLDER                          ends the lane, also where it stands still
 
-tests/run has a lane, whose FOLDER is TACHO_LANE. There a test waits until the lane has ended, and says what the lane has found.
-Elsewhere, as when ctest is called by hand, all of them just run their COMMAND.
+tests/run has a lane, whose FOLDER is TACHO_LANE. There a test waits until the lane has ended, and says what the lane has found. What
+comes after the lane mostly waits: the first of such tests runs all of them at once, and the others say what was found. One that is
+tried again runs its COMMAND. Elsewhere, as when ctest is called by hand, all of them just run their COMMAND.
 
 FOLDER/session has the lane's process. The lane holds FOLDER/lock, inherited from who began it. The kernel gives it back when the last process of the lane is gone:
 nobody waits for a lane that has died.
@@ -34,10 +35,24 @@ def yield_to_all_else() -> None:
         print(f"lane: the session keeps its priority: {error}")
 
 
-def jobs(build: str, labels: str) -> list[tuple[str, list[str]]]:
-    """Name and command of each test."""
-    told = subprocess.run(["ctest", "--test-dir", build, "-L", "^lane$", "-L", labels, "--show-only=json-v1"], check=True, stdout=subprocess.PIPE)
+def jobs(build: str, label: str, labels: str) -> list[tuple[str, list[str]]]:
+    """Name and command of each test with the label and one of the labels."""
+    told = subprocess.run(["ctest", "--test-dir", build, "-L", f"^{label}$", "-L", labels, "--show-only=json-v1"], check=True, stdout=subprocess.PIPE)
     return [(test["name"], test["command"]) for test in json.loads(told.stdout)["tests"]]
+
+
+def run_all(folder: pathlib.Path, tests: list[tuple[str, list[str]]], at_once: int) -> None:
+    """Leaves NAME.log and NAME.status of each. They have no lane: each runs its command."""
+    own = {name: value for name, value in os.environ.items() if name != "TACHO_LANE"}
+
+    def run_one(name: str, command: list[str]) -> None:
+        with (folder / f"{name}.log").open("wb") as log:
+            status = subprocess.run(command, env=own, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT).returncode
+        (folder / f"{name}.status").write_text(str(status))
+
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        for job in [pool.submit(run_one, *test) for test in tests]:
+            job.result()
 
 
 def tell(folder: pathlib.Path, what: signal.Signals) -> int:
@@ -82,19 +97,12 @@ def end(folder: pathlib.Path) -> int:
 
 def run(folder: pathlib.Path, build: str, labels: str, scripts: list[str]) -> int:
     yield_to_all_else()
-    os.environ.pop("TACHO_LANE", None)
+    (folder / "asked").write_text(json.dumps([build, labels]))
     for script in scripts:
         print(script, flush=True)
-        subprocess.run(["bash", "-o", "pipefail", "-ec", script], check=True)
-
-    def run_one(name: str, command: list[str]) -> None:
-        with (folder / f"{name}.log").open("wb") as log:
-            status = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT).returncode
-        (folder / f"{name}.status").write_text(str(status))
-
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for job in [pool.submit(run_one, *job) for job in jobs(build, labels)]:
-            job.result()
+        own = {name: value for name, value in os.environ.items() if name != "TACHO_LANE"}
+        subprocess.run(["bash", "-o", "pipefail", "-ec", script], check=True, env=own)
+    run_all(folder, jobs(build, "lane", labels), os.cpu_count() or 1)
     return 0
 
 
@@ -106,15 +114,32 @@ def within(seconds: float, command: list[str]) -> int:
         return 1
 
 
+def found(folder: pathlib.Path, name: str) -> int:
+    sys.stdout.buffer.write((folder / f"{name}.log").read_bytes())
+    return int((folder / f"{name}.status").read_text())
+
+
 def result(folder: pathlib.Path, name: str) -> int:
     wait_for_lane(folder)
-    status = folder / f"{name}.status"
-    if not status.exists():
+    if not (folder / f"{name}.status").exists():
         last = (folder / "log").read_text(errors="replace").splitlines()[-60:]
         print(f"the lane ended before {name}; the last it said:", *last, sep="\n")
         return 1
-    sys.stdout.buffer.write((folder / f"{name}.log").read_bytes())
-    return int(status.read_text())
+    return found(folder, name)
+
+
+def after(folder: pathlib.Path, name: str, seconds: float, command: list[str]) -> int:
+    wait_for_lane(folder)
+    begun = folder / "after"
+    if not begun.exists():
+        begun.touch()
+        build, labels = json.loads((folder / "asked").read_text())
+        run_all(folder, jobs(build, "after", labels), 2 * (os.cpu_count() or 1))
+    if not (folder / f"{name}.status").exists():
+        return within(seconds, command)
+    status = found(folder, name)
+    (folder / f"{name}.status").unlink()
+    return status
 
 
 def main(arguments: list[str]) -> int:
@@ -124,10 +149,8 @@ def main(arguments: list[str]) -> int:
             return run(pathlib.Path(its_folder), build, labels, scripts)
         case ["test", name, seconds, *command] if command:
             return result(folder, name) if folder else within(float(seconds), command)
-        case ["after", seconds, *command] if command:
-            if folder:
-                wait_for_lane(folder)
-            return within(float(seconds), command)
+        case ["after", name, seconds, *command] if command:
+            return after(folder, name, float(seconds), command) if folder else within(float(seconds), command)
         case ["end", its_folder]:
             return end(pathlib.Path(its_folder))
         case ["quiet", *command] if command:

@@ -57,9 +57,29 @@ def test_a_result_is_what_the_test_said_and_returned(tmp_path):
 
 def test_what_comes_after_the_lane_waits_for_it(tmp_path, gate):
     lane = Lane(tmp_path, f"cat {gate}; touch {tmp_path}/done")
-    after = subprocess.Popen([*COMMAND, "after", "9", "ls", f"{tmp_path}/done"], env=os.environ | {"TACHO_LANE": str(tmp_path)}, stdout=subprocess.DEVNULL)
+    after = subprocess.Popen(
+        [*COMMAND, "after", "late", "9", "ls", f"{tmp_path}/done"], env=os.environ | {"TACHO_LANE": str(tmp_path)}, stdout=subprocess.DEVNULL
+    )
     gate.write_text("")
     assert (after.wait(60), lane.process.wait(60)) == (0, 0)
+
+
+def test_what_comes_after_the_lane_runs_at_once_and_again_if_it_is_asked_for_again(tmp_path):
+    lane = Lane(tmp_path, "true")
+    there, back = tmp_path / "there", tmp_path / "back"
+    os.mkfifo(there)
+    os.mkfifo(back)
+    # Each waits for the other.
+    scripts = {"a": f"echo x >{there}; read y <{back}", "b": f"read y <{there}; echo x >{back}"}
+    with (tmp_path / "CTestTestfile.cmake").open("a") as tests:
+        for name, script in scripts.items():
+            tests.write(f'add_test({name} "sh" "-c" "{script}; echo {name}; exit 7")\n')
+            tests.write(f'set_tests_properties({name} PROPERTIES LABELS "unit;after" TIMEOUT "9" WORKING_DIRECTORY "/")\n')
+    assert lane.process.wait(60) == 0
+    for name in scripts:
+        told = lane.call("after", name, "9", "false")
+        assert (told.stdout, told.returncode) == (f"{name}\n", 7)
+    assert lane.call("after", "a", "9", "sh", "-c", "exit 5").returncode == 5
 
 
 def test_the_lane_stands_still_beside_a_quiet_test_and_goes_on(tmp_path, gate):
@@ -99,7 +119,7 @@ def test_a_lane_that_died_fails_its_tests_and_says_why(tmp_path):
 
 def test_without_a_lane_a_test_runs_its_command():
     without = {name: value for name, value in os.environ.items() if name != "TACHO_LANE"}
-    for how in (["test", "says", "9"], ["after", "9"], ["quiet"]):
+    for how in (["test", "says", "9"], ["after", "name", "9"], ["quiet"]):
         assert subprocess.run([*COMMAND, *how, "sh", "-c", "exit 5"], env=without).returncode == 5
     late = subprocess.run([*COMMAND, "test", "says", "0.1", "sleep", "60"], env=without, capture_output=True, text=True)
     assert late.returncode == 1 and "ended after 0.1 s" in late.stdout
