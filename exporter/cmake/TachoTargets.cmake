@@ -11,6 +11,11 @@ target_compile_options(tacho_compile_options INTERFACE "$<$<COMPILE_LANG_AND_ID:
 # libstdc++ 12 uses what it has deprecated itself (std::stable_sort's buffer); clang blames the one who calls it. What
 # our own code takes that is deprecated, g++ tells.
 target_compile_options(tacho_compile_options INTERFACE $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
+# It links 100 MB of a sanitized program in a fifth of GNU ld's time. Nothing that users run is built so.
+find_program(TACHO_LLD ld.lld-19)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND TACHO_LLD)
+  add_link_options(-fuse-ld=lld)
+endif()
 if(TACHO_SANITIZE)
   target_compile_options(tacho_compile_options INTERFACE -fsanitize=${TACHO_SANITIZE} -fno-sanitize-recover=all)
   target_link_options(tacho_compile_options INTERFACE -fsanitize=${TACHO_SANITIZE})
