@@ -43,8 +43,7 @@ static __always_inline void read_unix_address(struct peer_address *peer, struct 
 	if (length > TACHO_PEER_ADDRESS)
 		length = TACHO_PEER_ADDRESS;
 	/* BPF_CORE_READ of an array has a copy of it on the stack. */
-	path = (const char *)name + bpf_core_field_offset(struct unix_address, name) +
-	       __builtin_offsetof(struct sockaddr_un, sun_path);
+	path = (const char *)name + bpf_core_field_offset(struct unix_address, name[0].sun_path);
 	bpf_probe_read_kernel(peer->address, length, path);
 	peer->family = AF_UNIX;
 }
