@@ -56,7 +56,7 @@ class Row:
             *(["spare-cpu"] if self.cpus else []),
             "plan",
             *(["kernel"] if self.kernel_tests else []),
-            "tcp", "tcp6", "unix", "redis", "parts",
+            "tcp", "tcp6", "unix", "redis", "clock.count", "clock", "parts",
             *(["late-cpu"] if self.cpus else []),
             "many",
         ]  # fmt: skip
@@ -89,7 +89,7 @@ class Row:
             lines.append(f"exact_step {self.method} '{SELECTOR}' {name} '{address}'")
         if not self.verifies_twice:
             lines.append("hooks_step plan")
-        lines += ["redis_step redis", "parts_step parts"]
+        lines += ["redis_step redis", "clock_step clock", "parts_step parts"]
         if self.cpus:
             lines.append(f"late_cpu_step {self.method} '{SELECTOR}' late-cpu")
         lines += ["many_step many", "end_tacho"]

@@ -171,6 +171,26 @@ redis_step() {
   wait "$server"
 }
 
+# clock_step NAME: the wall clock leaps a day ahead and two back. Each request is counted once, with its duration, and tacho is well.
+clock_step() {
+  in_group e2e /work/exact_server --listen=127.0.0.1:0 --mode=epoll >"/tmp/$1.log" 2>&1 &
+  server=$!
+  wait_for 20 grep -qs listening "/tmp/$1.log"
+  for leap in 86400 -172800; do
+    date -s "@$(($(date +%s) + leap))" >/dev/null
+    /work/exact_client --connect="$(sed -n 's/^listening //p' "/tmp/$1.log")" --requests=503 --connections=7 \
+      --requests-per-connection=50 >/tmp/client.log 2>&1 || sed 's/^/@@log /' /tmp/client.log
+  done
+  verdict "$1.count" 1006
+  # A day would be 86 400 s.
+  durations=$(value_of request_duration_seconds_sum)
+  echo "@@log all requests together took $durations s"
+  awk -v sum="$durations" 'BEGIN { exit !(sum > 0 && sum < 600) }' && wget -q -O - http://127.0.0.1:9435/-/healthy >/dev/null
+  echo "@@result $1 $?"
+  kill "$server"
+  wait "$server"
+}
+
 # parts_step NAME: does anatomy say of all that was counted who served it, and do the parts add up to the durations?
 parts_step() {
   wget -q -O - http://127.0.0.1:9435/metrics >/tmp/page
