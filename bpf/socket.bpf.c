@@ -33,8 +33,9 @@ static __always_inline struct socket_state *watched_socket(struct sock *sk, cons
 	if (is_surely_unwatched_here(rules, cgroup))
 		return NULL;
 	st = state_of(sk);
+	/* Who only looks does not take it over. */
 	if (!st || st->generation != rules->generation ||
-	    st->owner != (st->owned_by_process ? current_tgid() : cgroup))
+	    (direction != DATA_FIRST && st->owner != (st->owned_by_process ? current_tgid() : cgroup)))
 		st = bind_by_task(sk, rules, cgroup, current_tgid(), TACHO_ROLE_NONE, direction);
 	if (st && st->role <= TACHO_ROLE_LISTENER) {
 		if (st->role == TACHO_ROLE_NONE)
@@ -83,12 +84,12 @@ static __always_inline void on_operation(struct sock *sk, int bytes, u32 directi
 
 	if (!rules)
 		return;
-	st = watched_socket(sk, rules, direction);
+	st = watched_socket(sk, rules, peeked ? DATA_FIRST : direction);
 	if (!st || st->role == TACHO_ROLE_IGNORED)
 		return;
 	if (peeked) {
 		if (st->role == TACHO_ROLE_DATAGRAM)
-			datagram_peeked(sk, st, bpf_ktime_get_ns());
+			datagram_peeked(sk, st);
 		return;
 	}
 	index = st->target.index;

@@ -74,6 +74,7 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 	u32 slotless = 0, count = 1, before;
 
 	st->arrival = 0;
+	st->peeked = 0;
 	if (st->role == TACHO_ROLE_DATAGRAM_CLIENT) {
 		calls = calls_of(st);
 		call_answered(&st->target, shard, &calls, 1, arrival);
@@ -286,6 +287,8 @@ static __always_inline void datagram_sent(struct sock *sk, struct socket_state *
 	prove_role(sk, st, to.destination);
 	ring = find_ring(st);
 	id = peer_id(st, to.destination == ADDRESS_UNKNOWN ? ADDRESS_SOLE : to.destination);
+	if (st->peeked && st->peeked == to.destination)
+		answers_peeked(id, st->slips, now);
 	peer = find_datagram_peer(id);
 	if (ring && ring->sender_at) {
 		if (!peer || ring->anonymous) {

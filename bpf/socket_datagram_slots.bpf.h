@@ -126,24 +126,33 @@ static __always_inline struct datagram_slot *take_slot(struct socket_state *st, 
 
 /*
  * A datagram was looked at, and stays unread. A server that sends a cookie before it reads (DTLS) has been
- * asked all the same: what it sends to this peer is no call. Who has sent it stands in the queue: the hook of
- * its arrival may be late.
+ * asked all the same: what it sends to this peer next is no call. Who has sent it stands in the queue: the
+ * hook of its arrival may be late.
  */
-static __noinline int datagram_peeked(struct sock *sk, struct socket_state *st, u64 now)
+static __noinline int datagram_peeked(struct sock *sk, struct socket_state *st)
 {
 	struct sk_buff *first = datagrams_waiting(sk).next;
 	struct arrival arrival = {};
-	u64 id;
 
-	/* To one that only calls, somebody answers. */
-	if (!first || (st->has_called && !find_ring(st)))
+	if (!first)
 		return 0;
 	read_arrival(&arrival, first);
-	if (datagrams_waiting(sk).next != first)
-		return 0; /* Received meanwhile: what was read may be something else's. */
-	socket_number(st);
-	id = peer_id(st, arrival.source);
-	if (!find_datagram_peer(id))
-		add_datagram_peer(id, PEER_SERVED, st->slips, now);
+	/* Received meanwhile, it may have been something else's. */
+	if (datagrams_waiting(sk).next == first)
+		st->peeked = arrival.source;
+	return 0;
+}
+
+/* Something goes to who has sent what was only looked at. A global function: verified once a program. */
+__noinline int answers_peeked(u64 id, u32 slips, u64 now)
+{
+	struct datagram_peer *peer = find_datagram_peer(id);
+
+	if (peer)
+		return 0;
+	peer = add_datagram_peer(id, PEER_SERVED, slips, now);
+	/* Nothing has been read from there. */
+	if (peer)
+		peer->balance = 0;
 	return 0;
 }

@@ -84,7 +84,10 @@ struct socket_state {
 	u64 left_waiting; /* see socket_sweep.bpf.h */
 	/* Of an earlier turn, while the hook of the send that answers it is late. */
 	u32 late_turn;
-	u64 late_arrival;
+	union {
+		u64 late_arrival;
+		u64 peeked; /* datagram socket: who has sent what was looked at last; 0: nobody */
+	};
 	u64 late_read; /* last read; 0: none is late */
 	u64 last_read;
 	u64 first_reply; /* of the turn before; 0: none */

@@ -107,6 +107,37 @@ TEST_CASE("a datagram server that answers what it has only looked at serves, who
   server.finish();
 }
 
+TEST_CASE("a datagram client that looks at its answers before it reads them calls, whoever answers") {
+  const Watched where;
+  const UniqueFd listener = bound_socket(0);
+  const UniqueFd another = bound_socket(0);
+  Child client(where.directory(), [to = port_of(listener), then_to = port_of(another)](Line& parent) {
+    const UniqueFd socket = bound_socket(0);
+    parent.tell(port_of(socket));
+    for (int i = 0; i < kRequests; ++i) {
+      send_to(socket, i == 0 ? to : then_to);
+      std::array<char, kBytes> looked_at{};
+      must(::recv(socket.get(), looked_at.data(), looked_at.size(), MSG_PEEK) == kBytes, "peek");
+      receive_once(socket, kBytes);
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const auto client_port = static_cast<std::uint16_t>(client.hear());
+  for (int i = 0; i < kRequests; ++i) {
+    receive_once(i == 0 ? listener : another, kBytes);
+    send_to(another, client_port);
+  }
+  (void)client.hear();
+  CHECK(where.value("tacho_requests_total") == 0);
+  const auto calls = [&where](const UniqueFd& of) {
+    return where.value("tacho_dependency_calls_total", {{"peer", peer_at(port_of(of))}});
+  };
+  CHECK(calls(listener) + calls(another) == kRequests);
+  client.tell();
+  client.finish();
+}
+
 TEST_CASE("a target with ports counts no datagram server on others") {
   const Cgroup cgroup(playground() + "/" + unique_name());
   auto config = watching(cgroup.path());

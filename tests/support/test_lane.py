@@ -28,8 +28,8 @@ class Lane:
             fcntl.flock(lock, fcntl.LOCK_EX)
             os.set_inheritable(lock.fileno(), True)
             self.process = subprocess.Popen(
-                [*COMMAND, "run", str(folder), str(folder), "^unit$", script],
-                close_fds=False, stdout=(folder / "log").open("w"), stderr=subprocess.STDOUT,
+                [*COMMAND, "run", str(folder), ".", "^unit$", script],
+                cwd=folder, close_fds=False, stdout=(folder / "log").open("w"), stderr=subprocess.STDOUT,
             )
         (folder / "session").write_text(str(self.process.pid))
 
