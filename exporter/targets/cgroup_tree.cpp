@@ -133,21 +133,33 @@ Result<void> check_cgroup_mount(const std::string& directory) {
   return {};
 }
 
-Result<std::map<std::string, std::uint64_t>> walk_cgroups(const std::string& mount) {
+Result<CgroupWalk> walk_cgroups(const std::string& mount) {
   const auto vanished = [](int code) { return code == ENOENT || code == ENODEV; };
-  std::map<std::string, std::uint64_t> found;
+  // Whoever owns a cgroup can bring these about: they must not end the walk for all others.
+  const auto refused = [](int code) { return code == EACCES || code == EPERM || code == ENAMETOOLONG; };
+  CgroupWalk walk;
   std::vector<std::string> pending{"/"};
   while (!pending.empty()) {
     const std::string path = pending.back();
     pending.pop_back();
+    const auto end_here = [&](Error error) -> Result<void> {
+      if (path == "/" || (!vanished(error.code) && !refused(error.code))) {
+        return std::unexpected(std::move(error));
+      }
+      if (refused(error.code)) {
+        walk.refused.push_back(path);
+        walk.refusals.push_back(std::move(error));
+      }
+      return {};
+    };
     const auto id = cgroup_id(mount, path);
     if (!id) {
-      if (path != "/" && vanished(id.error().code)) {
-        continue;
+      if (auto goes_on = end_here(id.error()); !goes_on) {
+        return std::unexpected(goes_on.error());
       }
-      return std::unexpected(id.error());
+      continue;
     }
-    found.emplace(path, *id);
+    walk.found.emplace(path, *id);
     std::error_code error;
     std::filesystem::directory_iterator entry(mount + path, error);
     for (const std::filesystem::directory_iterator end; !error && entry != end; entry.increment(error)) {
@@ -156,11 +168,15 @@ Result<std::map<std::string, std::uint64_t>> walk_cgroups(const std::string& mou
         pending.push_back((path == "/" ? "" : path) + "/" + entry->path().filename().string());
       }
     }
-    if (error && !vanished(error.value())) {
-      return fail_errno(std::string("cgroup ").append(mount).append(path), error.value());
+    if (!error) {
+      continue;
+    }
+    const std::string what = "cgroup " + mount + path;
+    if (auto goes_on = end_here(Error::from_errno(what, error.value())); !goes_on) {
+      return std::unexpected(goes_on.error());
     }
   }
-  return found;
+  return walk;
 }
 
 bool is_inhabited(const std::string& mount, const std::string& path) {

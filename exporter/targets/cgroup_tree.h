@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 
@@ -25,9 +26,16 @@ Result<std::uint64_t> cgroup_id(const std::string& mount, const std::string& pat
 /// Checks that a directory is of a cgroup hierarchy.
 Result<void> check_cgroup_mount(const std::string& directory);
 
-/// All cgroups below the mount, by path ("/" is the root). Directories that vanish meanwhile are left out. One that
-/// cannot be read for another reason is an error, since its cgroups would be taken for removed.
-Result<std::map<std::string, std::uint64_t>> walk_cgroups(const std::string& mount);
+/// The ids of cgroups by path ("/" is the root), and the paths that refuse to be read: what is below them is not known.
+struct CgroupWalk {
+  std::map<std::string, std::uint64_t> found;
+  std::vector<Error> refusals;         ///< why, in the order of `refused`
+  std::vector<std::string> refused{};  ///< by their owner's doing: permissions, names too long for a path
+};
+
+/// All cgroups below the mount. Directories that vanish meanwhile are left out. One that cannot be read for want of
+/// something (descriptors, memory) is an error, since its cgroups would be taken for removed.
+Result<CgroupWalk> walk_cgroups(const std::string& mount);
 
 /// Whether a process is in the cgroup or below it. A cgroup that cannot be read counts as inhabited.
 bool is_inhabited(const std::string& mount, const std::string& path);

@@ -131,7 +131,11 @@ Result<void> Discovery::look_at_own_cgroups() {
     return std::unexpected(own.error());
   }
   world_.own_cgroup = std::move(own->path);
-  world_.cgroups.merge(own->cgroups);
+  if (rules_->needs_cgroup_tree()) {
+    world_.cgroups.merge(own->cgroups);
+  } else {
+    world_.cgroups = std::move(own->cgroups);
+  }
   return {};
 }
 
@@ -140,24 +144,47 @@ void Discovery::report(std::uint64_t TargetTable::Shortfalls::* subject, const E
   ++(table_.shortfalls().*subject);
 }
 
+/// What is below them, events tell.
+void Discovery::keep_below_refusals(CgroupWalk& walk) {
+  for (const std::string& path : walk.refused) {
+    if (const auto itself = world_.cgroups.find(path); itself != world_.cgroups.end()) {
+      walk.found.insert(*itself);
+    }
+    const std::string below = path + "/";
+    for (auto known = world_.cgroups.lower_bound(below);
+         known != world_.cgroups.end() && known->first.starts_with(below); ++known) {
+      walk.found.insert(*known);
+    }
+  }
+  if (!walk.refused.empty()) {
+    problems_.log(LogLevel::warn, "refused",
+                  walk.refusals.front().message + ": what is made below it is seen, what was there before is not (" +
+                      std::to_string(walk.refused.size()) + " such cgroups)");
+  }
+}
+
 void Discovery::look_at_everything() {
   everything_due_ = false;
   processes_due_ = true;
   maps_.begin_look();
   looked_ = true;
   if (!rules_->needs_cgroup_tree()) {
-    world_.cgroups.clear();
+    if (!rules_->needs_self()) {
+      world_.cgroups.clear();
+    }
   } else if (auto mounted = check_cgroup_mount(paths_.cgroupfs); !mounted) {
     looked_ = false;
     report(&TargetTable::Shortfalls::cgroups, mounted.error());
-  } else if (auto cgroups = walk_cgroups(paths_.cgroupfs)) {
-    world_.cgroups = std::move(*cgroups);
+  } else if (auto walk = walk_cgroups(paths_.cgroupfs)) {
+    keep_below_refusals(*walk);
+    world_.cgroups = std::move(walk->found);
   } else {
     looked_ = false;
-    report(&TargetTable::Shortfalls::cgroups, cgroups.error());
+    report(&TargetTable::Shortfalls::cgroups, walk.error());
   }
   if (rules_->needs_self()) {
     if (auto done = look_at_own_cgroups(); !done) {
+      looked_ = false;
       report(&TargetTable::Shortfalls::cgroups, done.error());
     }
   }

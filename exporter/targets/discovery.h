@@ -14,6 +14,7 @@
 #include "config/config.h"
 #include "kernel/bpf_object.h"
 #include "kernel/ring_buffer.h"
+#include "targets/cgroup_tree.h"
 #include "targets/container_names.h"
 #include "targets/plan.h"
 #include "targets/target_maps.h"
@@ -75,6 +76,7 @@ class Discovery {
   [[nodiscard]] Earlier earlier(Time now);
   void look_at_drains(Time now);
   Result<void> look_at_own_cgroups();
+  void keep_below_refusals(CgroupWalk& walk);
   void report(std::uint64_t TargetTable::Shortfalls::* subject, const Error& error);
   void look_at_everything();
   void look_at_processes();

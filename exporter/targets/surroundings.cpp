@@ -38,9 +38,9 @@ std::vector<std::string> containers_of_v1_alone(const std::string& v1, const std
   if (!old || !all) {
     return alone;
   }
-  for (const auto& [path, id] : *old) {
+  for (const auto& [path, id] : old->found) {
     const CgroupIdentity identity = identify(path);
-    if (identity.kind == CgroupIdentity::Kind::container && identity.path == path && !all->contains(path)) {
+    if (identity.kind == CgroupIdentity::Kind::container && identity.path == path && !all->found.contains(path)) {
       alone.push_back(path);
     }
   }

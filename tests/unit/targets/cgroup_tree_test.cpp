@@ -1,5 +1,10 @@
 #include "targets/cgroup_tree.h"
 
+#include <fcntl.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <filesystem>
@@ -113,7 +118,49 @@ TEST_CASE("a walk finds every directory by its path below the mount, and nothing
   }
   CHECK_FALSE(tree.file("a/cgroup.procs", "1\n").empty());
   tree.link("a/loop", tree.path());
-  CHECK(targets::walk_cgroups(tree.path()).value() == expected);
+  CHECK(targets::walk_cgroups(tree.path()).value().found == expected);
+}
+
+TEST_CASE("a cgroup that lets nobody in hides what is below it, and nothing else") {
+  const TempTree tree;
+  for (const char* path : {"a/b", "c"}) {
+    CHECK(tree.directory(path) != 0);
+  }
+  namespace fs = std::filesystem;
+  fs::permissions(tree.path(), fs::perms::all);
+  fs::permissions(tree.path() + "/a", fs::perms::none);
+  // As another user root has no right to override permissions (capabilities(7)).
+  const int before = ::setfsuid(65534);
+  const auto walk = targets::walk_cgroups(tree.path());
+  ::setfsuid(static_cast<uid_t>(before));
+  INFO((walk ? "" : walk.error().message));
+  REQUIRE(walk);
+  CHECK(walk->found.contains("/a"));
+  CHECK(walk->found.contains("/c"));
+  CHECK_FALSE(walk->found.contains("/a/b"));
+  CHECK(walk->refused == std::vector<std::string>{"/a"});
+  CHECK(walk->refusals.front().message.ends_with("/a: Permission denied"));
+  fs::permissions(tree.path() + "/a", fs::perms::owner_all);
+}
+
+TEST_CASE("cgroups that are nested too deeply for a path end no walk") {
+  const TempTree tree;
+  CHECK(tree.directory("c") != 0);
+  const std::string name(200, 'd');
+  int at = ::open(tree.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  for (int depth = 0; depth < 25; ++depth) {
+    REQUIRE(::mkdirat(at, name.c_str(), 0755) == 0);
+    const int below = ::openat(at, name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    ::close(at);
+    at = below;
+  }
+  ::close(at);
+  const auto walk = targets::walk_cgroups(tree.path());
+  REQUIRE(walk);
+  CHECK(walk->found.contains("/c"));
+  CHECK(walk->found.size() > 15);
+  REQUIRE(walk->refused.size() == 1);
+  CHECK(walk->refusals.front().code == ENAMETOOLONG);
 }
 
 TEST_CASE("a walk of what is not there is an error that names it") {
