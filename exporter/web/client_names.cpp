@@ -92,4 +92,9 @@ void check_clients(SSL_CTX* context, ClientRules rules) {
   SSL_CTX_set_ex_data(context, rules_index(), owned.release());
 }
 
+bool verifies_clients(const SSL* ssl) {
+  const auto* const rules = static_cast<const ClientRules*>(SSL_CTX_get_ex_data(SSL_get_SSL_CTX(ssl), rules_index()));
+  return rules != nullptr && rules->verify_chain;
+}
+
 }  // namespace tacho::web

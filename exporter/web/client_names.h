@@ -17,4 +17,7 @@ struct ClientRules {
 /// address, e-mail and URI, byte by byte.
 void check_clients(SSL_CTX* context, ClientRules rules);
 
+/// Whether the context of a connection has clients' certificates verified; otherwise anybody makes one for himself.
+bool verifies_clients(const SSL* ssl);
+
 }  // namespace tacho::web

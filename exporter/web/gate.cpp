@@ -221,7 +221,8 @@ void Gate::admit(UniqueFd connection) {
     exchange.of_source->known = regulars_.knows(exchange.source.key);
   }
   counters_.open = exchanges_.size();
-  if (!watch(epoll_.get(), fd, kAllEvents, id)) {
+  // What should be TLS and has found no memory for it is not served in the clear.
+  if (config_.tls() != exchange.stream.tls() || !watch(epoll_.get(), fd, kAllEvents, id)) {
     ++counters_.displaced;
     drop(id);
   } else if (exchange.phase == Exchange::Phase::greeting) {

@@ -12,6 +12,8 @@
 #include <limits>
 #include <utility>
 
+#include "web/client_names.h"
+
 namespace tacho::web {
 namespace {
 
@@ -73,7 +75,8 @@ bool Stream::has_answered() const {
 }
 
 bool Stream::verified() const {
-  return ssl_ && SSL_get_verify_result(ssl_.get()) == X509_V_OK && SSL_get0_peer_certificate(ssl_.get()) != nullptr;
+  return ssl_ && verifies_clients(ssl_.get()) && SSL_get_verify_result(ssl_.get()) == X509_V_OK &&
+         SSL_get0_peer_certificate(ssl_.get()) != nullptr;
 }
 
 Stream::Step Stream::read(std::span<char> into, std::size_t& count) {

@@ -57,6 +57,8 @@ std::vector<Route> pages() {
     body.resize(20'000'000, 'x');
     return test::text_response(std::move(body));
   }));
+  routes.push_back(test::get_route(
+      "/known", [](const Request& request) { return test::text_response(request.authenticated ? "yes" : "no"); }));
   return routes;
 }
 
@@ -155,6 +157,25 @@ TEST_CASE_METHOD(Fixture, "Client certificates are asked for as configured") {
                       .foreign = scrape(server, stranger.issue("x", "DNS:x", true), version).reply.status == 200};
   INFO(type << ": " << served.without << served.right << served.foreign);
   CHECK((served == expected));
+}
+
+TEST_CASE_METHOD(Fixture, "A client is known by a certificate that is verified: others it makes itself") {
+  const auto [type, known] = GENERATE(table<std::string, bool>({
+      {"NoClientCert", false},
+      {"RequestClientCert", false},
+      {"RequireAnyClientCert", false},
+      {"VerifyClientCertIfGiven", true},
+      {"RequireAndVerifyClientCert", true},
+  }));
+  CAPTURE(type);
+  const std::string authorities = type == "NoClientCert" ? "" : "  client_ca_file: ca.crt\n";
+  const RunningServer server(pages(), configure("  client_auth_type: " + type + "\n" + authorities));
+  const auto asked_by = [&](const std::optional<Identity>& identity) {
+    return tls_get(server.address(), "/known", {.authority = authority.certificate(), .identity = identity}).reply.body;
+  };
+  CHECK(asked_by(client()) == (known ? "yes" : "no"));
+  CHECK(asked_by(stranger.issue("x", "DNS:x", true)) != "yes");
+  CHECK(asked_by({}) != "yes");
 }
 
 TEST_CASE_METHOD(Fixture, "A client certificate for another purpose or time is refused") {
