@@ -28,10 +28,14 @@ Json parse_json(const char* begin, const char* end) {
   return Json::parse(begin, end, keeps, false);
 }
 
-/// Discarded if the file is not there or is no JSON. Another one may have come in its place since it was looked at.
-Json read_json(const std::string& path, std::int64_t largest) {
+/// Nothing if the file cannot be read now; discarded if it is no JSON. Another one may have come in its place since it
+/// was looked at.
+std::optional<Json> read_json(const std::string& path, std::int64_t largest) {
   const auto text = read_regular_file(path, static_cast<std::size_t>(largest), Links::refuse);
-  if (!text || text->size() > static_cast<std::size_t>(largest)) {
+  if (!text) {
+    return std::nullopt;
+  }
+  if (text->size() > static_cast<std::size_t>(largest)) {
     return Json(Json::value_t::discarded);
   }
   return parse_json(text->data(), text->data() + text->size());
@@ -84,11 +88,16 @@ std::optional<EngineFiles::Version> EngineFiles::version_of(const std::string& p
                  status->stx_mtime.tv_nsec};
 }
 
-EngineFiles::Names EngineFiles::read_docker(const std::string& path, std::int64_t largest, const std::string& id) {
-  const Json container = read_json(path, largest);
+std::optional<EngineFiles::Names> EngineFiles::read_docker(const std::string& path, std::int64_t largest,
+                                                           const std::string& id) {
+  const auto text = read_json(path, largest);
+  if (!text) {
+    return std::nullopt;
+  }
+  const Json& container = *text;
   const std::string name = member(container, "Name");  // "/web"
   if (name.size() <= 1) {
-    return {};
+    return Names{};
   }
   ContainerName known;
   known.container = name.substr(name.front() == '/' ? 1 : 0);
@@ -99,13 +108,16 @@ EngineFiles::Names EngineFiles::read_docker(const std::string& path, std::int64_
       known.compose_service = member(*labels, "com.docker.compose.service");
     }
   }
-  return {{id, std::move(known)}};
+  return Names{{id, std::move(known)}};
 }
 
-EngineFiles::Names EngineFiles::read_podman(const std::string& path, std::int64_t largest) {
+std::optional<EngineFiles::Names> EngineFiles::read_podman(const std::string& path, std::int64_t largest) {
   Names all;
-  const Json containers = read_json(path, largest);
-  for (const Json& container : containers.is_array() ? containers : Json::array()) {
+  const auto containers = read_json(path, largest);
+  if (!containers) {
+    return std::nullopt;
+  }
+  for (const Json& container : containers->is_array() ? *containers : Json::array()) {
     const Json* const names = part(container, "names");
     const std::string name = names != nullptr && names->is_array() && !names->empty() ? text_of(names->front()) : "";
     if (name.empty()) {
@@ -194,10 +206,13 @@ const EngineFiles::Names* EngineFiles::names_in(const std::string& path, std::in
     return nullptr;
   }
   File& file = files_[path];
+  file.largest = largest;
   if (file.version != *version) {
-    file.names = read(path, largest);
-    file.version = *version;
-    file.largest = largest;
+    // What could not be read is read again with the next look: its version stays unknown.
+    if (auto names = read(path, largest)) {
+      file.names = std::move(*names);
+      file.version = *version;
+    }
   }
   file.asked = true;
   return &file.names;

@@ -48,8 +48,8 @@ class EngineFiles {
   };
 
   static std::optional<Version> version_of(const std::string& path, std::int64_t largest);
-  static Names read_docker(const std::string& path, std::int64_t largest, const std::string& id);
-  static Names read_podman(const std::string& path, std::int64_t largest);
+  static std::optional<Names> read_docker(const std::string& path, std::int64_t largest, const std::string& id);
+  static std::optional<Names> read_podman(const std::string& path, std::int64_t largest);
   void look_at_homes(const std::set<std::string>& users);
   void add_home(const std::string& home, const std::string& user);
   static void add_podman(const std::string& storage, Places& places);

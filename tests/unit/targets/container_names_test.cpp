@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "named_containers.h"
+#include "no_descriptors.h"
 #include "targets/kubelet_links.h"
 
 using tacho::targets::CgroupIdentity;
@@ -225,6 +226,25 @@ TEST_CASE("a renamed container goes by its new name at the next look") {
   std::filesystem::remove_all(tree.path() + "/lib/docker/containers/" + id_of(1));
   CHECK(names.refresh({container(id_of(1), "docker", ""), container(id_of(2), "docker", "")}) == 0);
   CHECK(names.known().at("/" + id_of(1)).container == "web-old");
+}
+
+TEST_CASE("a name that could not be read for want of descriptors is read at the next look") {
+  const TempTree tree;
+  const auto file_of = [&tree](int number) {
+    return tree.file("lib/docker/containers/" + id_of(number) + "/config.v2.json",
+                     R"({"Name": "/web)" + std::to_string(number) + R"("})");
+  };
+  CHECK_FALSE(file_of(1).empty());
+  auto names = names_in(tree);
+  CHECK(names.refresh({container(id_of(1), "docker", "")}) == 0);
+  CHECK_FALSE(file_of(2).empty());
+  const std::vector<CgroupIdentity> both{container(id_of(1), "docker", ""), container(id_of(2), "docker", "")};
+  without_descriptors([&] { return names.refresh(both); });
+  CHECK(names.known().at("/" + id_of(1)).container == "web1");
+  CHECK(names.outdated());
+  CHECK(names.refresh(both) == 0);
+  CHECK(names.known().at("/" + id_of(2)).container == "web2");
+  CHECK_FALSE(names.outdated());
 }
 
 TEST_CASE("an engine's containers are found in its other usual places, below whatever cgroup they are") {
