@@ -171,7 +171,8 @@ Result<CgroupWalk> walk_cgroups(const std::string& mount) {
     if (!error) {
       continue;
     }
-    const std::string what = "cgroup " + mount + path;
+    std::string what = "cgroup ";
+    what.append(mount).append(path);
     if (auto goes_on = end_here(Error::from_errno(what, error.value())); !goes_on) {
       return std::unexpected(goes_on.error());
     }
