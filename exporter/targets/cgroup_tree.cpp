@@ -147,8 +147,7 @@ Result<CgroupWalk> walk_cgroups(const std::string& mount) {
         return std::unexpected(std::move(error));
       }
       if (refused(error.code)) {
-        walk.refused.push_back(path);
-        walk.refusals.push_back(std::move(error));
+        walk.refused.emplace(path, std::move(error));
       }
       return {};
     };

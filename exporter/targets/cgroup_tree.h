@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "base/result.h"
 
@@ -26,11 +25,12 @@ Result<std::uint64_t> cgroup_id(const std::string& mount, const std::string& pat
 /// Checks that a directory is of a cgroup hierarchy.
 Result<void> check_cgroup_mount(const std::string& directory);
 
-/// The ids of cgroups by path ("/" is the root), and the paths that refuse to be read: what is below them is not known.
+/// What a walk has found.
 struct CgroupWalk {
-  std::map<std::string, std::uint64_t> found;
-  std::vector<Error> refusals;         ///< why, in the order of `refused`
-  std::vector<std::string> refused{};  ///< by their owner's doing: permissions, names too long for a path
+  std::map<std::string, std::uint64_t> found;  ///< ids by path; "/" is the root
+  /// Why, by the path that refuses to be read by its owner's doing: permissions, names too long for a path. What is
+  /// below is not known.
+  std::map<std::string, Error> refused{};
 };
 
 /// All cgroups below the mount. Directories that vanish meanwhile are left out. One that cannot be read for want of

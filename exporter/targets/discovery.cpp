@@ -144,9 +144,9 @@ void Discovery::report(std::uint64_t TargetTable::Shortfalls::* subject, const E
   ++(table_.shortfalls().*subject);
 }
 
-/// What is below them, events tell.
+/// What is made below them, events tell.
 void Discovery::keep_below_refusals(CgroupWalk& walk) {
-  for (const std::string& path : walk.refused) {
+  for (const auto& [path, error] : walk.refused) {
     if (const auto itself = world_.cgroups.find(path); itself != world_.cgroups.end()) {
       walk.found.insert(*itself);
     }
@@ -157,9 +157,7 @@ void Discovery::keep_below_refusals(CgroupWalk& walk) {
     }
   }
   if (!walk.refused.empty()) {
-    problems_.log(LogLevel::warn, "refused",
-                  walk.refusals.front().message + ": what is made below it is seen, what was there before is not (" +
-                      std::to_string(walk.refused.size()) + " such cgroups)");
+    report(&TargetTable::Shortfalls::cgroups, walk.refused.begin()->second);
   }
 }
 
