@@ -166,6 +166,35 @@ int socket_sweep_states(struct bpf_iter__bpf_map_elem *ctx)
 	return 0;
 }
 
+#else
+SEC("iter/bpf_sk_storage_map")
+int socket_sweep_states(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	struct socket_state *st = ctx->value;
+	struct sock *sk = ctx->sk;
+
+	if (sk && st)
+		sweep_socket(sk, st);
+	return 0;
+}
+
+/*
+ * The same where a kernel has no iterator over maps, or refuses it: by way of all open files. What several
+ * processes have open is visited several times.
+ */
+SEC("iter/task_file")
+int socket_sweep_files(struct bpf_iter__task_file *ctx)
+{
+	struct file *file = ctx->file;
+	struct sock *sk = file && ctx->task ? sock_of_file(file) : NULL;
+	struct socket_state *st = sk ? state_of(sk) : NULL;
+
+	if (st)
+		sweep_socket(sk, st);
+	return 0;
+}
+#endif
+
 /*
  * The keys are the arguments, as those of a tracepoint; 0 is none. An argument is read at a place that the
  * verifier knows.
@@ -179,16 +208,6 @@ int socket_sweep_states(struct bpf_iter__bpf_map_elem *ctx)
 	}
 
 SWEEP_KEYS(socket_sweep_datagram_keys, sweep_ring)
+#if !SOCKET_STORAGE
 SWEEP_KEYS(socket_sweep_state_keys, sweep_state)
-#else
-SEC("iter/bpf_sk_storage_map")
-int socket_sweep_states(struct bpf_iter__bpf_sk_storage_map *ctx)
-{
-	struct socket_state *st = ctx->value;
-	struct sock *sk = ctx->sk;
-
-	if (sk && st)
-		sweep_socket(sk, st);
-	return 0;
-}
 #endif

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -29,12 +30,16 @@ constexpr const char* kAdoptListeners = "socket_adopt_listeners";
 struct Sweep {
   std::string_view map;
   std::string_view iterator;
-  std::string_view keys;  ///< the same for kernels without iterators
+  std::string_view keys;   ///< the same for kernels without iterators over maps,
+  std::string_view files;  ///< and over open files, where the keys are nothing that we could give
 };
-constexpr std::array kSweeps{Sweep{"datagram_rings", "socket_sweep_datagrams", "socket_sweep_datagram_keys"},
-                             Sweep{"socket_states", "socket_sweep_states", "socket_sweep_state_keys"}};
+constexpr std::array kSweeps{
+    Sweep{"datagram_rings", "socket_sweep_datagrams", "socket_sweep_datagram_keys", {}},
+    Sweep{"socket_states", "socket_sweep_states", "socket_sweep_state_keys", "socket_sweep_files"}};
 // Every other second, also where the ticks of a second come a little early.
 constexpr std::int64_t kSweepIntervalNs = 1'500'000'000;
+/// A node has open files by the hundred thousand: to go over all of them may take a hundredth of a CPU.
+constexpr std::int64_t kRestFromFiles = 100;
 constexpr std::array<std::string_view, 4> kBoundedMaps{"listening_ports", "dependency_slots", "datagram_rings",
                                                        "socket_states"};
 
@@ -130,18 +135,30 @@ class SocketProbe final : public Probe {
   Result<void> sweep(std::int64_t now_ns) {
     next_sweep_ns_ = now_ns + kSweepIntervalNs;
     for (const Sweep& sweep : kSweeps) {
-      const bpf_program* iterator = object().program(sweep.iterator);
-      const bpf_program* keys = object().program(sweep.keys);
-      if (iterator == nullptr && keys == nullptr) {
-        return fail(std::string(sweep.iterator) + " is missing: what gets no reply stays in flight");
-      }
-      const int map = object().map(sweep.map);
-      if (auto done = iterator != nullptr ? kernel::run_map_iterator(iterator, map) : kernel::run_over_keys(keys, map);
-          !done) {
+      if (auto done = run(sweep, now_ns); !done) {
         return done;
       }
     }
     return {};
+  }
+
+  Result<void> run(const Sweep& sweep, std::int64_t now_ns) {
+    const int map = object().map(sweep.map);
+    if (const bpf_program* iterator = object().program(sweep.iterator)) {
+      return kernel::run_map_iterator(iterator, map);
+    }
+    if (const bpf_program* keys = object().program(sweep.keys)) {
+      return kernel::run_over_keys(keys, map);
+    }
+    const bpf_program* files = sweep.files.empty() ? nullptr : object().program(sweep.files);
+    if (files == nullptr) {
+      return fail(std::string(sweep.iterator) + " is missing: what gets no reply stays in flight");
+    }
+    const auto begun = std::chrono::steady_clock::now();
+    auto done = kernel::run_iterator(files);
+    const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begun;
+    next_sweep_ns_ = std::max(next_sweep_ns_, now_ns + kRestFromFiles * took.count());
+    return done;
   }
 
   /// Who listens, on the machine and in tacho's own network.

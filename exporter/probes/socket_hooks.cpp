@@ -26,6 +26,8 @@ constexpr std::array<Names, 3> kOlder{"socket_list_ports", "socket_adopt", "sock
 constexpr std::array<Names, 1> kOlderMore{"socket_list_own_ports"};
 constexpr std::array<Names, 2> kSweep{"socket_sweep_datagrams", "socket_sweep_states"};
 constexpr std::array<Names, 2> kSweepKeys{"socket_sweep_datagram_keys", "socket_sweep_state_keys"};
+/// A socket is no key that user space knows.
+constexpr std::array<Names, 2> kSweepFiles{"socket_sweep_datagram_keys", "socket_sweep_files"};
 
 constexpr std::array<Names, 1> kFexitSend{"socket_fexit_inet_sendmsg"};
 constexpr std::array<Names, 5> kFexitSendMore{"socket_fexit_inet6_sendmsg", "socket_fexit_unix_stream_sendmsg",
@@ -79,7 +81,7 @@ constexpr std::array kStateWays{Alternative{"tp_btf", kState, kMptcpOut}};
 constexpr std::array kBasicStateWays{Alternative{"tp_btf", kState, kMptcpOut},
                                      Alternative{"raw_tracepoint", kRawState}};
 constexpr std::array kOlderWays{Alternative{"iterator", kOlder, kOlderMore}};
-constexpr std::array kSweepWays{Alternative{"iterator", kSweep}};
+constexpr std::array kSweepWays{Alternative{"iterator", kSweep}, Alternative{"files", kSweepFiles}};
 constexpr std::array kBasicSweepWays{Alternative{"iterator", kSweep}, Alternative{"keys", kSweepKeys}};
 constexpr std::array kSendWays{kTpSend, kFunctionSend};
 constexpr std::array kReceiveWays{kTpReceive, kFunctionReceive, kFunctionReceiveOld};
