@@ -252,7 +252,7 @@ static __always_inline bool replies_behind_flight(struct socket_state *st, u32 b
 		st->tls = TLS_ASKED;
 		return false;
 	}
-	if (st->tls == TLS_ASKED)
+	if (st->tls == TLS_ASKED && !answered.counted)
 		st->first_reply = now;
 	st->tls = TLS_CONNECTED;
 	st->records = 0;

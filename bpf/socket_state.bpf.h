@@ -117,7 +117,7 @@ struct socket_state {
 		u8 preface; /* stream server: bytes of HTTP/2's that were read, while that is in doubt */
 	};
 	bool asks;  /* client, in a TLS handshake: what was sent last is a call */
-	u8 noted;   /* of the open turn: enum turn_note, see socket_pipelining.bpf.h */
+	u8 noted;   /* of the last turn: enum turn_note, see socket_pipelining.bpf.h */
 	u64 number; /* tells its peers and its ring from those of other sockets */
 	union {
 		u64 source;  /* without a ring: who sent what came last */

@@ -217,17 +217,29 @@ static __always_inline bool has_parted(const struct socket_state *st, const stru
 	return (tp && FIELD(tp, rcv_nxt) != FIELD(tp, copied_seq)) || may_be_goodbye(st->read_bytes);
 }
 
+/* Is what the running call sends a goodbye (TLS_ALERT), or as short as one is under TLS 1.3 (TLS_SHORT)? */
+static __always_inline u32 sends_goodbye(u32 bytes)
+{
+	u32 kind;
+
+	if (bytes > CLOSE_NOTIFY_BYTES)
+		return TLS_NONE;
+	kind = short_turn(bytes);
+	if (kind == TLS_ALERT)
+		return TLS_ALERT;
+	return bytes <= CLOSE_NOTIFY_TLS13 && (kind == TLS_SHORT || kind == TLS_NONE) ? TLS_SHORT : TLS_NONE;
+}
+
 /*
  * Is what the running call sends as reply a goodbye? Servers say theirs when a client has gone, whose last
  * message (PostgreSQL's Terminate, LDAP's unbind) gets no reply. Under TLS 1.3 that is known later.
  */
 static __always_inline bool may_say_goodbye(struct socket_state *st, const struct tcp_sock *tp, u32 bytes)
 {
-	u32 kind;
+	u32 kind = sends_goodbye(bytes);
 
-	if (bytes > CLOSE_NOTIFY_BYTES)
+	if (kind == TLS_NONE)
 		return false;
-	kind = short_turn(bytes);
 	st->parted = kind == TLS_ALERT || has_parted(st, tp);
-	return kind == TLS_ALERT || (bytes <= CLOSE_NOTIFY_TLS13 && (kind == TLS_SHORT || kind == TLS_NONE));
+	return true;
 }

@@ -45,6 +45,14 @@ struct sock_common {
 	unsigned long skc_flags; /* bits of enum sock_flags */
 };
 
+typedef struct {
+	int counter;
+} atomic_t;
+
+typedef struct refcount_struct {
+	atomic_t refs;
+} refcount_t;
+
 struct socket;
 struct sk_buff;
 
@@ -70,6 +78,9 @@ struct sock {
 	unsigned char sk_shutdown;
 	unsigned char sk_userlocks : 4;
 	int sk_forward_alloc;
+	int sk_wmem_queued;
+	int sk_sndbuf;
+	refcount_t sk_wmem_alloc;
 	u32 sk_max_ack_backlog;
 	u16 sk_type;
 	u16 sk_protocol;
@@ -138,14 +149,6 @@ struct skb_shared_info {
 struct sockaddr_un {
 	char sun_path[108];
 };
-
-typedef struct {
-	int counter;
-} atomic_t;
-
-typedef struct refcount_struct {
-	atomic_t refs;
-} refcount_t;
 
 struct unix_address {
 	refcount_t refcnt;

@@ -140,8 +140,8 @@ constexpr std::array kEntries{
         Family{"tacho_request_reply_seconds",
                Type::histogram,
                "seconds",
-               "Time from the first to the last send of a reply. It is counted when the next request is read or the "
-               "connection ends.",
+               "Time from the first to the last send of a reply. It is counted when the next request is read, the "
+               "connection ends, or more is sent after 5 s in which nothing was, though there was room.",
                "",
                {}}
             .with(metrics::Detail::mean)

@@ -90,10 +90,12 @@ void send_bytes(const UniqueFd& socket, std::string_view bytes) {
 }
 
 void send_once(const UniqueFd& socket, std::size_t size) {
+  must(size <= buffer.size(), "a send of more than kLargest");
   send_bytes(socket, {buffer.data(), size});
 }
 
 void receive_once(const UniqueFd& socket, std::size_t size) {
+  must(size <= received.size(), "a receive of more than kLargest");
   must(::recv(socket.get(), received.data(), size, MSG_WAITALL) == static_cast<ssize_t>(size), "recv");
 }
 
