@@ -283,6 +283,15 @@ static __always_inline void client_established(struct sock *sk, struct socket_st
 		st->write_seq--;
 }
 
+/* Data that came with the connection's first packet (TCP Fast Open) was announced by nothing else. */
+static __always_inline void note_early_arrival(struct socket_state *st, const struct tcp_sock *tp)
+{
+	if (!tp || FIELD(tp, rcv_nxt) == FIELD(tp, copied_seq))
+		return;
+	st->arrival = st->established;
+	st->last_ready = st->established;
+}
+
 /* The storage is a copy of the listening socket's. */
 static __always_inline void accept_connection(struct sock *sk, struct socket_state *st)
 {
@@ -290,6 +299,7 @@ static __always_inline void accept_connection(struct sock *sk, struct socket_sta
 	st->established = bpf_ktime_get_ns();
 	st->http2 = http2_wish(&st->target, false);
 	begin_arrivals(st, tcp_sock_of(sk));
+	note_early_arrival(st, tcp_sock_of(sk));
 	if (!server_is_wanted(&st->target, sk))
 		st->role = TACHO_ROLE_IGNORED;
 	leave_node_out(sk, st);

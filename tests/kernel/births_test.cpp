@@ -15,6 +15,7 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <string>
@@ -27,6 +28,7 @@
 
 using tacho::UniqueFd;
 using namespace tacho::kernel_test;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -69,17 +71,24 @@ int state_of(const UniqueFd& socket) {
   return info.tcpi_state;
 }
 
+const std::string kRequest(31, 'q');
+
+/// A client whose request goes with its first packet.
+UniqueFd ask_fast(const UniqueFd& listener) {
+  const auto to = loopback(port_of(listener));
+  UniqueFd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  must(::sendto(client.get(), kRequest.data(), kRequest.size(), MSG_FASTOPEN, reinterpret_cast<const sockaddr*>(&to),
+                sizeof(to)) == static_cast<ssize_t>(kRequest.size()),
+       "MSG_FASTOPEN");
+  return client;
+}
+
 /// One request with the first packet, read and answered before the connection is established.
 void exchange_fast(const UniqueFd& listener) {
-  const std::string request(31, 'q');
-  const auto to = loopback(port_of(listener));
-  const UniqueFd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  must(::sendto(client.get(), request.data(), request.size(), MSG_FASTOPEN, reinterpret_cast<const sockaddr*>(&to),
-                sizeof(to)) == 31,
-       "MSG_FASTOPEN");
+  const UniqueFd client = ask_fast(listener);
   const UniqueFd server = accept_from(listener);
   must(state_of(server) == TCP_SYN_RECV, "half-open");
-  serve(server, 1, 31, 67);
+  serve(server, 1, kRequest.size(), 67);
   receive_once(client, 67);
 }
 
@@ -112,6 +121,36 @@ TEST_CASE("a request that comes with the connection's first packet counts, and s
   server.tell();
   server.finish();
   CHECK(shared().wait_for([&] { return where.value("tacho_connections_active", {{"role", "server"}}) == 0; }));
+}
+
+TEST_CASE("a request that comes with the connection's first packet has waited until it is read") {
+  static constexpr auto kBusy = 50ms;
+  const Watched where;
+  Child server(where.directory(), [](Line& parent) {
+    enter_fast_network();
+    const UniqueFd listener = listen_tcp();
+    set_option(listener, IPPROTO_TCP, TCP_FASTOPEN, 16, "TCP_FASTOPEN");
+    for (int i = 0; i < kRequests; ++i) {
+      const UniqueFd client = ask_fast(listener);
+      std::this_thread::sleep_for(kBusy);
+      const UniqueFd connection = accept_from(listener);
+      serve(connection, 1, kRequest.size(), 67);
+      receive_once(client, 67);
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  (void)server.hear();
+  const double least = kRequests * std::chrono::duration<double>(kBusy).count();
+  CHECK(where.value("tacho_requests_total") == kRequests);
+  for (const char* time : {"tacho_request_queue_seconds", "tacho_request_duration_seconds"}) {
+    CAPTURE(time);
+    // The connection is established a moment after the packet has come.
+    CHECK(where.sum(time) >= least * 0.95);
+    CHECK(where.sum(time) < least * 2);
+  }
+  server.tell();
+  server.finish();
 }
 
 TEST_CASE("a connection that two targets use by turns is one at a time, and stays with one of them") {
