@@ -59,6 +59,16 @@ static __always_inline void data_arrived(struct socket_state *st, struct sock *s
 	st->last_ready = now;
 }
 
+/* Data that no one has read yet, on a socket without positions. */
+static __always_inline u32 unread_buffers(struct sock *sk)
+{
+	u32 unread = FIELD(sk, sk_receive_queue.qlen);
+
+	if (bpf_core_field_exists(struct mptcp_sock___own_queue, receive_queue) && is_mptcp(sk))
+		unread += BPF_CORE_READ((struct mptcp_sock___own_queue *)sk, receive_queue.qlen);
+	return unread;
+}
+
 /* When data came that has just been read and that the server had to wait for; 0: it was there before. */
 static __always_inline u64 awaited_arrival(struct socket_state *st, struct sock *sk,
 					   const struct tcp_sock *tp, u64 now)
@@ -82,7 +92,7 @@ static __always_inline u64 awaited_arrival(struct socket_state *st, struct sock 
 		return arrival;
 	}
 	st->arrival = 0;
-	st->left = FIELD(sk, sk_receive_queue.qlen);
+	st->left = unread_buffers(sk);
 	if (arrival)
 		return arrival;
 	return left ? 0 : now;

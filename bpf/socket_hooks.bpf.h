@@ -80,6 +80,7 @@ ON_RECVMSG(unix_stream_recvmsg)
 ON_RECVMSG(unix_dgram_recvmsg)
 /* The tracepoints do not see these either. */
 ON_SPLICE_READ(tcp_splice_read)
+ON_SPLICE_READ(mptcp_splice_read)
 ON_SPLICE_READ(unix_stream_splice_read)
 
 SEC("fentry/sock_def_readable")
@@ -187,6 +188,7 @@ ON_CALL(unix_stream_recvmsg, TACHO_RECEIVE, int, PT_REGS_PARM4(ctx))
 ON_CALL(unix_dgram_recvmsg, TACHO_RECEIVE, int, PT_REGS_PARM4(ctx))
 ON_CALL_OF(__unix_dgram_recvmsg, (struct sock *)PT_REGS_PARM1(ctx), TACHO_RECEIVE, int, PT_REGS_PARM4(ctx))
 ON_CALL(tcp_splice_read, TACHO_RECEIVE, long, 0)
+ON_CALL(mptcp_splice_read, TACHO_RECEIVE, long, 0)
 ON_CALL(unix_stream_splice_read, TACHO_RECEIVE, long, 0)
 
 SEC("kprobe/sock_def_readable")

@@ -126,6 +126,11 @@ struct mptcp_sock {
 	struct sock *first; /* subflow; a weak pointer */
 };
 
+/* Before Linux 6.15 readers took what they read from a queue of their own. */
+struct mptcp_sock___own_queue {
+	struct sk_buff_head receive_queue;
+};
+
 struct mptcp_subflow_context {
 	struct sock *conn; /* the multipath socket */
 };

@@ -36,12 +36,13 @@ constexpr std::array<Names, 5> kFexitSendMore{"socket_fexit_inet6_sendmsg", "soc
 /// Datagrams of unix sockets are received by a function of their own from 5.15 on; only one of both may be hooked.
 constexpr std::array<Names, 2> kFexitReceive{"socket_fexit_inet_recvmsg", "socket_fexit___unix_dgram_recvmsg"};
 constexpr auto kFexitReceiveOld = std::span(kFexitReceive).first(1);
-constexpr std::array<Names, 5> kFexitReceiveMoreOld{"socket_fexit_unix_dgram_recvmsg", "socket_fexit_inet6_recvmsg",
-                                                    "socket_fexit_unix_stream_recvmsg", "socket_fexit_tcp_splice_read",
-                                                    "socket_fexit_unix_stream_splice_read"};
+constexpr std::array<Names, 6> kFexitReceiveMoreOld{
+    "socket_fexit_unix_dgram_recvmsg", "socket_fexit_inet6_recvmsg",     "socket_fexit_unix_stream_recvmsg",
+    "socket_fexit_tcp_splice_read",    "socket_fexit_mptcp_splice_read", "socket_fexit_unix_stream_splice_read"};
 constexpr auto kFexitReceiveMore = std::span(kFexitReceiveMoreOld).subspan(1);
 /// Receives that the tracepoint does not see. They may be interrupted, which it may not.
-constexpr std::array<Names, 2> kSplice{"socket_fexit_tcp_splice_read", "socket_fexit_unix_stream_splice_read"};
+constexpr std::array<Names, 3> kSplice{"socket_fexit_tcp_splice_read", "socket_fexit_mptcp_splice_read",
+                                       "socket_fexit_unix_stream_splice_read"};
 constexpr std::array<Names, 1> kFentryDataReady{"socket_fentry_data_ready"};
 constexpr std::array<Names, 1> kFentryClone{"socket_fentry_clone"};
 constexpr std::array<Names, 1> kFentryGone{"socket_fentry_inet_gone"};
@@ -57,11 +58,12 @@ constexpr std::array<Names, 4> kKprobeReceive{"socket_kretprobe_inet_recvmsg", "
                                               "socket_kretprobe___unix_dgram_recvmsg",
                                               "socket_kprobe___unix_dgram_recvmsg"};
 constexpr auto kKprobeReceiveOld = std::span(kKprobeReceive).first(2);
-constexpr std::array<Names, 10> kKprobeReceiveMoreOld{
+constexpr std::array<Names, 12> kKprobeReceiveMoreOld{
     "socket_kretprobe_unix_dgram_recvmsg",      "socket_kprobe_unix_dgram_recvmsg",
     "socket_kretprobe_inet6_recvmsg",           "socket_kprobe_inet6_recvmsg",
     "socket_kretprobe_unix_stream_recvmsg",     "socket_kprobe_unix_stream_recvmsg",
     "socket_kretprobe_tcp_splice_read",         "socket_kprobe_tcp_splice_read",
+    "socket_kretprobe_mptcp_splice_read",       "socket_kprobe_mptcp_splice_read",
     "socket_kretprobe_unix_stream_splice_read", "socket_kprobe_unix_stream_splice_read"};
 constexpr auto kKprobeReceiveMore = std::span(kKprobeReceiveMoreOld).subspan(2);
 constexpr std::array<Names, 1> kKprobeDataReady{"socket_kprobe_data_ready"};

@@ -10,7 +10,9 @@
 #include <thread>
 
 #include "kernel/support/child.h"
+#include "kernel/support/place.h"
 #include "kernel/support/running.h"
+#include "kernel/support/server.h"
 #include "kernel/support/span.h"
 #include "kernel/support/wire.h"
 
@@ -62,52 +64,58 @@ void check_sum(double seen, const Span& expected) {
   CHECK(seen <= expected.most + slack);
 }
 
+/// What both sides of a connection at this place write down is what tacho reports.
+void compare_times(const Place& place, const Delays& delays) {
+  const Watched where;
+  const Shared<Diary> diary;
+  Child server = server_at(place, where.directory(), [&](const UniqueFd& connection, Line& parent) {
+    serve_slowly(connection, delays, *diary, parent);
+    receive_once(connection, 1);  // makes known what the last reply took
+  });
+  UniqueFd client;
+  (void)server.hear();
+  diary->connected = timed([&] { client = place.connect(); });
+  for (Moment& asked : diary->asked) {
+    asked = timed([&] { send_once(client, 10); });
+    server.tell();
+    receive_once(client, 20);
+  }
+  send_once(client, 1);
+  (void)server.hear();
+  REQUIRE(shared().wait_for([&] { return where.observations("tacho_request_reply_seconds") == kRequests; }));
+  Span queue;
+  Span service;
+  Span duration;
+  Span reply;
+  for (std::size_t i = 0; i < kRequests; ++i) {
+    queue += between(diary->asked[i], diary->first_read[i]);
+    service += between(diary->last_read[i], diary->first_reply[i]);
+    duration += between(diary->asked[i], diary->first_reply[i]);
+    reply += between(diary->first_reply[i], diary->last_reply[i]);
+  }
+  check_sum(where.sum("tacho_request_queue_seconds"), queue);
+  check_sum(where.sum("tacho_request_service_seconds"), service);
+  check_sum(where.sum("tacho_request_duration_seconds"), duration);
+  check_sum(where.sum("tacho_request_reply_seconds"), reply);
+  if (place.kind() == Place::Kind::tcp) {
+    check_sum(where.sum("tacho_connection_accept_wait_seconds"), between(diary->connected, diary->first_read[0]));
+  }
+  close_connection(server);
+  finish(server);
+}
+
 }  // namespace
 
 TEST_CASE("queue, service, duration and reply times are those that client and server measured") {
-  for (const Delays& delays : {Delays{20ms, 0ms, 0ms, 0ms}, Delays{0ms, 0ms, 20ms, 0ms}, Delays{4ms, 6ms, 9ms, 13ms}}) {
-    CAPTURE(delays.before_read.count(), delays.between_reads.count(), delays.before_reply.count());
-    const Watched where;
-    const Shared<Diary> diary;
-    Child server(where.directory(), [&](Line& parent) {
-      const UniqueFd listener = listen_tcp();
-      parent.tell(port_of(listener));
-      {
-        const UniqueFd connection = accept_from(listener);
-        serve_slowly(connection, delays, *diary, parent);
-      }
-      parent.tell();
-      (void)parent.hear();
-    });
-    const auto port = static_cast<std::uint16_t>(server.hear());
-    {
-      UniqueFd client;
-      diary->connected = timed([&] { client = connect_tcp(port); });
-      for (Moment& asked : diary->asked) {
-        asked = timed([&] { send_once(client, 10); });
-        server.tell();
-        receive_once(client, 20);
+  for (const Place::Kind kind : {Place::Kind::tcp, Place::Kind::mptcp, Place::Kind::unix_stream}) {
+    const Place place(kind);
+    for (const Delays& delays :
+         {Delays{20ms, 0ms, 0ms, 0ms}, Delays{0ms, 0ms, 20ms, 0ms}, Delays{4ms, 6ms, 9ms, 13ms}}) {
+      if (place.available()) {
+        CAPTURE(name_of(kind), delays.before_read.count(), delays.between_reads.count(), delays.before_reply.count());
+        compare_times(place, delays);
       }
     }
-    (void)server.hear();
-    REQUIRE(shared().wait_for([&] { return where.observations("tacho_request_reply_seconds") == kRequests; }));
-    Span queue;
-    Span service;
-    Span duration;
-    Span reply;
-    for (std::size_t i = 0; i < kRequests; ++i) {
-      queue += between(diary->asked[i], diary->first_read[i]);
-      service += between(diary->last_read[i], diary->first_reply[i]);
-      duration += between(diary->asked[i], diary->first_reply[i]);
-      reply += between(diary->first_reply[i], diary->last_reply[i]);
-    }
-    check_sum(where.sum("tacho_request_queue_seconds"), queue);
-    check_sum(where.sum("tacho_request_service_seconds"), service);
-    check_sum(where.sum("tacho_request_duration_seconds"), duration);
-    check_sum(where.sum("tacho_request_reply_seconds"), reply);
-    check_sum(where.sum("tacho_connection_accept_wait_seconds"), between(diary->connected, diary->first_read[0]));
-    server.tell();
-    server.finish();
   }
 }
 
