@@ -175,10 +175,10 @@ static __always_inline bool count_end(struct socket_state *st, struct sock *sk, 
 			if (unseen && end != END_IS_LEAVING)
 				add_atomic(&shared->unseen_replies, 1);
 		}
-		http2_closed(st, sk, shared, end == END_IS_LEAVING);
 		if (st->counted)
 			add_atomic(&shared->connections_closed[role_index(st)], 1);
 	}
+	http2_closed(st, sk, shared, end == END_IS_LEAVING);
 	if (end != END_BEGINS && has_late_turn(st)) {
 		st->late_read = 0;
 		dismiss_late_turn((u64)st->target.index << 32 | st->target.epoch, differs_from_late(st),

@@ -249,7 +249,10 @@ static __always_inline bool http2_operation(struct socket_state *st, struct sock
 	return true;
 }
 
-/* The connection is over, or goes to another target, which follows it from the next frame on. */
+/*
+ * The connection is over, or goes to another target, which follows it from the next frame on. `shared`: NULL
+ * if the one that it leaves is gone.
+ */
 static __always_inline void http2_closed(struct socket_state *st, struct sock *sk,
 					 struct socket_shard *shared, bool handed_over)
 {
@@ -261,7 +264,7 @@ static __always_inline void http2_closed(struct socket_state *st, struct sock *s
 	h2 = bpf_sk_storage_get(&http2_states, sk, NULL, 0);
 	if (!h2)
 		return;
-	if (!h2->counted_late)
+	if (shared && !h2->counted_late)
 		add_atomic(&shared->unanswered, (s64)(s32)h2->open);
 	bpf_sk_storage_delete(&http2_states, sk);
 }

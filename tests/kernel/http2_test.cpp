@@ -7,6 +7,7 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -311,19 +312,21 @@ TEST_CASE("streams of HTTP/2 that are open when a unix connection ends are not i
   server.finish();
 }
 
-TEST_CASE("an HTTP/2 connection that goes to another target is counted by streams there, too") {
-  const Watched first;
-  const Watched second;
-  const std::string begun = kPreface + frame(kSettings, 0, 0) + frame(kHeaders, 1, 20);
-  constexpr std::uint32_t kPairs = 23;
-  Child server(first.directory(), [&](Line& parent) {
+namespace {
+
+constexpr std::uint32_t kPairs = 23;
+const std::string kBegun = kPreface + frame(kSettings, 0, 0) + frame(kHeaders, 1, 20);
+
+/// A server in one cgroup that begins to serve a connection and, when it is told, goes on in the other one.
+Child serve_in_both(const std::string& first, const std::string& second) {
+  return Child(first, [&](Line& parent) {
     const UniqueFd listener = listen_tcp();
     parent.tell(port_of(listener));
     const UniqueFd connection = accept_from(listener);
-    receive_all(connection, begun.size(), begun.size(), by_recv);
+    receive_all(connection, kBegun.size(), kBegun.size(), by_recv);
     send_bytes(connection, frame(kSettings, 0, 0) + frame(kHeaders, 1, 10));
     (void)parent.hear();
-    move_to(second.directory(), ::getpid());
+    move_to(second, ::getpid());
     parent.tell();
     for (std::uint32_t i = 0; i < kPairs; ++i) {
       const std::uint32_t stream = 3 + 4 * i;
@@ -333,19 +336,61 @@ TEST_CASE("an HTTP/2 connection that goes to another target is counted by stream
     parent.tell();
     (void)parent.hear();
   });
-  const UniqueFd client = connect_tcp(static_cast<std::uint16_t>(server.hear()));
-  send_bytes(client, begun);
+}
+
+/// The connection's first request; then the server has moved.
+UniqueFd begin_with(Child& server) {
+  UniqueFd client = connect_tcp(static_cast<std::uint16_t>(server.hear()));
+  send_bytes(client, kBegun);
   receive_all(client, 28, 28, by_recv);
   server.tell();
   (void)server.hear();
+  return client;
+}
+
+/// Two requests at a time.
+void go_on(const UniqueFd& client, Child& server) {
   for (std::uint32_t i = 0; i < kPairs; ++i) {
     send_bytes(client, frame(kHeaders, 3 + 4 * i, 20) + frame(kHeaders, 5 + 4 * i, 20));
     receive_all(client, 38, 38, by_recv);
   }
   (void)server.hear();
+}
+
+}  // namespace
+
+TEST_CASE("an HTTP/2 connection that goes to another target is counted by streams there, too") {
+  const Watched first;
+  const Watched second;
+  Child server = serve_in_both(first.directory(), second.directory());
+  go_on(begin_with(server), server);
   CHECK(first.value("tacho_requests_total") == 1);
   CHECK(second.value("tacho_requests_total") == 2 * kPairs);
   CHECK(second.value("tacho_requests_in_flight") == 0);
+  server.tell();
+  server.finish();
+}
+
+TEST_CASE("an HTTP/2 connection is counted by streams though another target has its old one's place") {
+  const std::string name = playground() + "/" + unique_name();
+  auto config = watching(name + "*");
+  config.limits.max_targets = 2;
+  config.probes.poll.enabled = false;
+  auto first = std::make_unique<Cgroup>(name + "a");
+  const Cgroup second(name + "b");
+  Running tacho(config);
+  const auto requests = [&tacho](const Cgroup& cgroup) {
+    return tacho.page().value("tacho_requests_total", {{"cgroup", cgroup.path()}});
+  };
+  Child server = serve_in_both(first->directory(), second.directory());
+  const UniqueFd client = begin_with(server);
+  CHECK(requests(*first) == 1);
+  first.reset();
+  const Cgroup third(name + "c");
+  REQUIRE(tacho.wait_for([&] { return tacho.watches({{"cgroup", third.path()}}); }));
+  go_on(client, server);
+  CHECK(requests(second) == 2 * kPairs);
+  CHECK(requests(third) == 0);
   server.tell();
   server.finish();
 }
