@@ -90,6 +90,7 @@ class WebKeeper {
   Starter spare_;  // takes over if the other one dies
   Clock::time_point spare_forked_;
   UniqueFd web_;  // lane to the web process
+  bool bundle_is_due_ = false;
   Pulse pulse_;
   RateLimited told_{std::chrono::seconds(10)};
   Clock::time_point started_;

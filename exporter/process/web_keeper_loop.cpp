@@ -79,7 +79,10 @@ void WebKeeper::run() {
       spdlog::error("the web process hangs for {} s; another one takes its place", Pulse::kPatience);
       start_web();
     }
-    if (source_ && source_->refresh()) {
+    if (source_) {
+      bundle_is_due_ = source_->refresh() || bundle_is_due_;
+    }
+    if (bundle_is_due_) {
       send_bundle();
     }
   }
@@ -110,10 +113,12 @@ void WebKeeper::start_web() {
   send(web_.get(), Message(Message::Kind::serve));
 }
 
+/// Tried again, at the next look, where it cannot be passed on.
 void WebKeeper::send_bundle() {
   if (!source_ || !web_) {
     return;
   }
+  bundle_is_due_ = true;
   auto text = boundary::SealedText::create();
   Result<void> sealed = text ? Result<void>{} : std::unexpected(text.error());
   if (text) {
@@ -125,11 +130,11 @@ void WebKeeper::send_bundle() {
     }
   }
   if (!sealed) {
-    spdlog::error("the web configuration cannot be passed on: {}", sealed.error().message);
+    told_.log(LogLevel::error, "bundle", "the web configuration cannot be passed on: " + sealed.error().message);
     return;
   }
-  send(web_.get(), Message(Message::Kind::bundle), text->descriptor().get(),
-       MSG_DONTWAIT);  // to who has stopped reading it is of no use
+  // Who has stopped reading is not waited for: what hangs is replaced.
+  bundle_is_due_ = !send(web_.get(), Message(Message::Kind::bundle), text->descriptor().get(), MSG_DONTWAIT);
 }
 
 /// The web process goes with it.

@@ -234,10 +234,7 @@ def test_answers_that_find_no_memory_are_errors_and_end_nothing(cgroups, agree, 
             tacho.process.wait_for_line("the web configuration cannot be passed on: an answer finds no memory")
             counted = exact(server.address, 1003, connections=3)
             resource.prlimit(tacho.pid, resource.RLIMIT_FSIZE, before)
-            assert tacho.http("/metrics")[1]["X-Frame-Options"] == "deny"
         agree("answers find no memory meanwhile", counted, change)
-        configure("same")
-        configure("sameorigin")
         wait_until(lambda: tacho.http("/metrics")[1]["X-Frame-Options"] == "sameorigin", 5, "the other web configuration")
 
 
