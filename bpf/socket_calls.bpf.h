@@ -4,6 +4,7 @@
 
 #include "socket_alpn.bpf.h"
 #include "socket_anatomy.bpf.h"
+#include "socket_first_byte.bpf.h"
 #include "socket_handshake.bpf.h"
 #include "socket_interim.bpf.h"
 #include "socket_peers.bpf.h"
@@ -29,6 +30,18 @@ static __always_inline bool has_sent(const struct socket_state *st, struct sock 
 	u32 beyond = FIELD(tp, write_seq) - st->write_seq;
 
 	return beyond && !(beyond == 1 && FIELD(sk, sk_shutdown) & SEND_SHUTDOWN);
+}
+
+/*
+ * What is answered was sent by another thread, whose hook is still to run: TCP knows when, in jiffies. Up to
+ * one of them later than that, so that no call took longer than it did.
+ */
+static __always_inline u64 sent_unseen(const struct socket_state *st, const struct tcp_sock *tp, u64 now)
+{
+	u32 ago = tp && jiffy_ns ? (u32)bpf_jiffies64() - FIELD(tp, lsndtime) : 0;
+	u64 sent = ago > 1 ? now - (u64)(ago - 1) * jiffy_ns : now;
+
+	return elapsed(sent, st->last_send) ? st->last_send : sent;
 }
 
 /*
@@ -180,6 +193,7 @@ static __always_inline void client_sent(struct socket_state *st, struct sock *sk
 {
 	if (st->tls == TLS_HELD)
 		observe_call(st, st->first_reply, st->first_reply);
+	st->first_reply = 0;
 	begin_goodbye(st, tp, bytes);
 	st->last_send = now;
 	if (st->call_open) {
@@ -210,6 +224,8 @@ static __always_inline void client_received(struct socket_state *st, struct sock
 	}
 	if (is_interim_response(bytes))
 		return;
+	if (!st->call_open)
+		st->last_send = sent_unseen(st, tp, now);
 	st->call_open = false;
 	if (tp)
 		st->write_seq = FIELD(tp, write_seq);

@@ -167,7 +167,7 @@ static __always_inline bool count_end(struct socket_state *st, struct sock *sk, 
 		if (st->tls == TLS_LAST) {
 			add_atomic(&shared->opened, 1);
 			add_atomic(&shared->unanswered, 1);
-		} else if (st->tls != TLS_HELD) {
+		} else if (st->tls != TLS_HELD && st->role == TACHO_ROLE_SERVER) {
 			finish_reply(st, shared, true);
 		}
 		if (open && !is_counted_late(st) && !is_left_out(st) && !was_forgotten(st)) {

@@ -78,7 +78,6 @@ struct sock {
 	unsigned char sk_shutdown;
 	unsigned char sk_userlocks : 4;
 	int sk_forward_alloc;
-	int sk_wmem_queued;
 	int sk_sndbuf;
 	refcount_t sk_wmem_alloc;
 	u32 sk_max_ack_backlog;
@@ -103,6 +102,9 @@ struct tcp_ulp_ops;
 
 struct inet_connection_sock {
 	const struct tcp_ulp_ops *icsk_ulp_ops;
+	struct {
+		u32 lrcvtime; /* of the last data that came, in jiffies */
+	} icsk_ack;
 };
 
 struct tcp_sock {
@@ -113,6 +115,7 @@ struct tcp_sock {
 	u32 snd_nxt;
 	u32 snd_una;
 	u64 tcp_clock_cache;
+	u32 lsndtime; /* of data, in jiffies */
 	u32 chrono_start;
 	u32 chrono_stat[3];
 	u8 chrono_type : 2;

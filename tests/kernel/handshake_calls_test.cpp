@@ -52,6 +52,8 @@ void check_calls(const Flights& flights, int calls) {
   CHECK(where.value("tacho_handshakes_total") == 0);
   client.tell();
   client.finish();
+  CHECK(shared().wait_for([&] { return where.value("tacho_connections_active", {{"role", "client"}}) == 0; }));
+  CHECK(where.observations("tacho_request_reply_seconds") == 0);
 }
 
 }  // namespace

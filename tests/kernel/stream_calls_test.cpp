@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "kernel/support/child.h"
 #include "kernel/support/running.h"
@@ -242,4 +243,47 @@ TEST_CASE("calls over HTTP/2 are told by its preface, however few there are at a
         receive_once(socket, 30);
       },
       wait_until_told);
+}
+
+TEST_CASE("a call that is answered while it is being sent has not lasted since the one before, or for ever") {
+  static constexpr std::size_t kParts = 16;
+  static constexpr std::size_t kPart = std::size_t{1} << 20U;
+  constexpr auto kIdle = 1200ms;
+  const Watched where;
+  const UniqueFd listener = listen_tcp();
+  const bool first = GENERATE(true, false);
+  CAPTURE(first);
+  Child client(where.directory(), [port = port_of(listener), first](Line& parent) {
+    const UniqueFd connection = connect_tcp(port);
+    if (!first) {
+      ask(connection, 1, 10, 20);
+      (void)parent.hear();
+    }
+    std::thread writer([&connection] {
+      const std::vector<char> all(kParts * kPart);
+      must(::send(connection.get(), all.data(), all.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(all.size()), "send");
+    });
+    receive_once(connection, 20);
+    parent.tell();
+    writer.join();
+    parent.tell();
+    (void)parent.hear();
+  });
+  const UniqueFd server = accept_from(listener);
+  if (!first) {
+    serve(server, 1, 10, 20);
+    std::this_thread::sleep_for(kIdle);
+    client.tell();
+  }
+  receive_once(server, kPart);
+  send_once(server, 20);
+  (void)client.hear();
+  for (std::size_t part = 1; part < kParts; ++part) {
+    receive_once(server, kPart);
+  }
+  (void)client.hear();
+  CHECK(where.value("tacho_dependency_calls_total") == (first ? 1 : 2));
+  CHECK(where.sum("tacho_dependency_duration_seconds") < 1);
+  client.tell();
+  client.finish();
 }
