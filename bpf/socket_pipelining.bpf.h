@@ -74,7 +74,7 @@ enum turn_note {
 	NOTED_SEVERAL = 2, /* and is several requests, */
 	NOTED_CROWD = 4,   /* each of which was read by itself */
 	NOTED_INTERIM = 8, /* the client was told to go on (socket_interim.bpf.h) */
-	NOTED_FULL = 16,   /* no room was left when something was sent last (socket_turns.bpf.h) */
+	NOTED_FULL = 16,   /* no room was left when something was sent last (socket_replies.bpf.h) */
 };
 
 /* A turn begins with a read of so many bytes. */

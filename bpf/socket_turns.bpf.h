@@ -17,6 +17,7 @@
 #include "socket_peers.bpf.h"
 #include "socket_pipelining.bpf.h"
 #include "socket_replication.bpf.h"
+#include "socket_replies.bpf.h"
 #include "socket_settings.bpf.h"
 #include "socket_state.bpf.h"
 #include "socket_streams.bpf.h"
@@ -213,51 +214,10 @@ static __always_inline void find_unseen_hello(struct socket_state *st, struct so
 	st->turns = 1;
 }
 
-/*
- * Something was sent: is there room for more? A socket into which nobody can write has filled more than two
- * thirds of its buffer (__sk_stream_is_writeable), a unix socket a quarter (unix_writable).
- * @return whether there was room before
- */
-static __always_inline bool note_room(struct socket_state *st, struct sock *sk)
-{
-	u8 noted = st->noted;
-	int queued = FIELD(sk, sk_wmem_queued) + FIELD(sk, sk_wmem_alloc.refs.counter);
-
-	st->noted = 4 * queued > FIELD(sk, sk_sndbuf) ? noted | NOTED_FULL : noted & ~NOTED_FULL;
-	return !(noted & NOTED_FULL);
-}
-
-/* A server that was silent for so long, though it could send, had said all that it had to reply. */
-#define REPLY_PAUSE_NS 5000000000ULL
-
-/*
- * More is sent, and nothing was read since the reply began: is it more of that? Not what follows a long
- * silence (an event, a sign of life, the end of a session), nor what is as short as a goodbye, unless still
- * more follows that.
- */
-static __always_inline void continue_reply(struct socket_state *st, struct socket_shard *shard, u64 last_send,
-					   u64 now, u32 bytes, bool had_room)
-{
-	u64 pause = elapsed(last_send, now);
-
-	if (!last_send)
-		return;
-	if (pause > PUSH_PAUSE_NS)
-		note_push(st, pause);
-	if (st->tls == TLS_CONNECTED && sends_goodbye(bytes)) {
-		st->last_send = last_send;
-	} else if (pause > REPLY_PAUSE_NS && st->tls <= TLS_CONNECTED && had_room) {
-		st->last_send = last_send;
-		finish_reply(st, shard, false);
-		st->last_send = now;
-	}
-}
-
 static __always_inline void server_sent(struct socket_state *st, struct socket_shard *shard, struct sock *sk,
 					const struct tcp_sock *tp, u64 now, u32 bytes)
 {
 	u64 last_send = st->last_send, first;
-	bool had_room = note_room(st, sk);
 	u32 turn = st->turn;
 
 	st->last_send = now;
@@ -274,7 +234,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 			   replies_behind_flight(st, bytes, now)) {
 			observe_held_turn(st, shard, st->first_reply);
 		}
-		continue_reply(st, shard, last_send, now, bytes, had_room);
+		continue_reply(st, shard, sk, tp, last_send, now, bytes);
 		return;
 	}
 	if (!has_late_turn(st))
@@ -297,6 +257,8 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 		return;
 	}
 	first = first_byte_time(st, sk, tp, now, bytes);
+	if (is_unix_stream(st))
+		note_room(st, sk, bytes);
 	st->ended = turn;
 	release_reader(st);
 	if (st->late_read)
