@@ -63,6 +63,24 @@ static __always_inline bool knows_arrival(const struct socket_state *st, const s
 }
 
 /*
+ * What has just been read is the first that is seen of a connection, which somebody else has accepted: it was
+ * there already. TCP knows since when, in jiffies. Up to one of them later than that, so that nothing waited
+ * longer than it did.
+ */
+static __always_inline void note_unseen_arrival(struct socket_state *st, const struct tcp_sock *tp)
+{
+	u32 ago;
+
+	if (!tp || !jiffy_ns)
+		return;
+	ago = (u32)bpf_jiffies64() - FIELD((const struct inet_connection_sock *)tp, icsk_ack.lrcvtime);
+	if (ago < 2)
+		return;
+	st->last_ready = bpf_ktime_get_ns() - (u64)(ago - 1) * jiffy_ns;
+	st->arrival = st->last_ready;
+}
+
+/*
  * Whoever takes a connection over with a request that has been read answers it: then it counts, and is not in
  * flight before. Threads of the target before are none of its own.
  */
@@ -96,6 +114,13 @@ static __always_inline void change_target(struct socket_state *st, struct sock *
 	}
 }
 
+/* A connection may have begun long ago, unseen: its next request may be the first that is seen of HTTP/2. */
+static __always_inline void begin_http2_unseen(struct socket_state *st)
+{
+	if (st->http2 == HTTP2_AUTO)
+		st->http2 = HTTP2_OLDER;
+}
+
 /*
  * The target may name other ports than when the socket was found. How HTTP/2 is found is for connections that
  * begin.
@@ -118,8 +143,10 @@ static __noinline void follow_settings(struct sock *sk, struct socket_state *st)
 		st->role = TACHO_ROLE_IGNORED;
 		return;
 	}
-	if (st->role == TACHO_ROLE_IGNORED)
+	if (st->role == TACHO_ROLE_IGNORED) {
 		begin_arrivals(st, tcp_sock_of(sk));
+		begin_http2_unseen(st);
+	}
 	st->role = serves;
 }
 
@@ -155,7 +182,7 @@ static __always_inline struct socket_state *bind_by_task(struct sock *sk, const 
 	struct socket_state *st = state_of(sk);
 	struct target_ref target;
 	bool fresh = !st;
-	bool same;
+	bool same, unseen;
 
 	if (!found) {
 		if (st)
@@ -177,7 +204,8 @@ static __always_inline struct socket_state *bind_by_task(struct sock *sk, const 
 		fresh = st->role == TACHO_ROLE_NONE;
 	}
 	same = st->target.index == target.index && st->target.epoch == target.epoch;
-	if (fresh || !same || is_out_of_date(st)) {
+	unseen = fresh ? role == TACHO_ROLE_NONE : is_out_of_date(st);
+	if (fresh || !same || unseen) {
 		if ((fresh || direction == OLDER_THAN_TACHO) && is_older(sk, &target, direction))
 			st->older = st->unproven = true;
 		if (fresh) {
@@ -185,6 +213,8 @@ static __always_inline struct socket_state *bind_by_task(struct sock *sk, const 
 				       ? role
 				       : guess_role(sk, direction, st->older, target.index);
 			begin_arrivals(st, tcp_sock_of(sk));
+			if (direction == TACHO_RECEIVE && st->role == TACHO_ROLE_SERVER)
+				note_unseen_arrival(st, tcp_sock_of(sk));
 		} else {
 			change_target(st, sk, same);
 		}
@@ -192,9 +222,8 @@ static __always_inline struct socket_state *bind_by_task(struct sock *sk, const 
 			st->role = guess_role(sk, direction, st->older, target.index);
 		st->target = target;
 		take_role(sk, st, st->role);
-		/* Its beginning was not seen. */
-		if (fresh && role == TACHO_ROLE_NONE && st->http2 == HTTP2_AUTO)
-			st->http2 = HTTP2_OLDER;
+		if (unseen)
+			begin_http2_unseen(st);
 		if (st->role == TACHO_ROLE_CLIENT || st->role == TACHO_ROLE_DATAGRAM_CLIENT) {
 			connect_connection(sk, st);
 			/* What is being sent is a call of this user's. */

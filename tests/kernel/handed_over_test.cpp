@@ -2,8 +2,10 @@
 
 #include <array>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstdint>
 #include <string>
+#include <thread>
 
 #include "kernel/support/child.h"
 #include "kernel/support/place.h"
@@ -12,6 +14,7 @@
 
 using tacho::UniqueFd;
 using namespace tacho::kernel_test;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -27,7 +30,9 @@ Child reader_at(const Place& place, const std::string& cgroup, std::size_t bytes
     parent.tell();
     for (int i = 0; i < kConnections; ++i) {
       const UniqueFd connection = place.accept(listener);
-      receive_once(connection, bytes);
+      if (bytes > 0) {
+        receive_once(connection, bytes);
+      }
       parent.tell(static_cast<std::uint64_t>(connection.get()));
       (void)parent.hear();
     }
@@ -68,7 +73,9 @@ double active(const Watched& where) {
 
 /// @param read by the first process, of each connection's first request
 /// @param first where that process is, @param second where the other one is; nobody watches what is nowhere
-void hand_over(const Place& place, std::size_t read, const Watched* first, const Watched* second) {
+/// @param waits so long a request does, until the other one takes its connection over
+void hand_over(const Place& place, std::size_t read, const Watched* first, const Watched* second,
+               std::chrono::milliseconds waits = 0ms) {
   const auto directory = [](const Watched* where) { return where == nullptr ? std::string() : where->directory(); };
   Child reading = reader_at(place, directory(first), read);
   Child answering = answerer(reading, directory(second), kRequest - read);
@@ -76,7 +83,9 @@ void hand_over(const Place& place, std::size_t read, const Watched* first, const
   for (int i = 0; i < kConnections; ++i) {
     const UniqueFd client = place.connect();
     send_once(client, kRequest);
-    answering.tell(reading.hear());
+    const auto connection = reading.hear();
+    std::this_thread::sleep_for(waits);
+    answering.tell(connection);
     receive_once(client, kReply);
     ask(client, kMore, kRequest, kReply);
     (void)answering.hear();
@@ -129,6 +138,19 @@ TEST_CASE("a request that somebody has read who is not watched is none, and one 
       check_counts(second, kConnections * (kMore + (read < kRequest ? 1 : 0)));
     }
   }
+}
+
+TEST_CASE("a request on a connection that somebody else has accepted has waited until its server reads it") {
+  constexpr auto kWaits = 60ms;
+  const Place place(Place::Kind::tcp);
+  const Watched where;
+  hand_over(place, 0, nullptr, &where, kWaits);
+  check_counts(where, kConnections * (1 + kMore));
+  // TCP knows by jiffies when data came, each of which may last 10 ms.
+  const double known = kConnections * std::chrono::duration<double>(kWaits - 20ms).count();
+  CHECK(where.sum("tacho_request_queue_seconds") >= known);
+  CHECK(where.sum("tacho_request_duration_seconds") >= known);
+  CHECK(where.sum("tacho_request_duration_seconds") < 3 * known);
 }
 
 TEST_CASE("one target reads and another one answers: each request counts once, with one of them") {
