@@ -109,6 +109,11 @@ void Discovery::apply(std::vector<DesiredTarget> wanted, Time now) {
     again |= changes.postponed;
     failures.insert(failures.end(), changes.failures.begin(), changes.failures.end());
     table_.shortfalls().refused += assigned.refused;
+    if (assigned.refused > 0) {
+      problems_.log(LogLevel::error, "members",
+                    std::to_string(assigned.refused) + " cgroups or processes of targets are not counted, since the " +
+                        "kernel takes no more of them: " + assigned.why);
+    }
     table_.all_count();
     observer_.targets_known();
   } while (table_.has_waiting());

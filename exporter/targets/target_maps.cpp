@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 namespace tacho::targets {
@@ -146,6 +148,7 @@ void TargetMaps::assign(const kernel::Map<Key, target_ref>& map, std::map<Key, t
     const auto inherited = map.find(key);
     const bool known = inherited && same(*inherited, target);
     if (!known && !map.put(key, target)) {
+      result.why = std::strerror(errno);
       result.refused += refused.insert(key).second;
       continue;
     }
@@ -273,7 +276,12 @@ TargetMaps::Assigned TargetMaps::assign(const std::map<std::uint64_t, target_ref
   for (const std::uint32_t index : std::exchange(inhabited_, indices())) {
     if (!inhabited_.contains(index)) {
       store(settings_.at<target_settings>(index).since, rules_.at<target_rules>(0).generation);
+      deserted_.insert(index);
     }
+  }
+  // Listeners of who comes back may be as old as its members before: somebody else holds them (socket activation).
+  for (const std::uint32_t index : inhabited_) {
+    result.grew |= deserted_.erase(index) > 0;
   }
   return result;
 }

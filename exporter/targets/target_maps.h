@@ -36,8 +36,9 @@ class TargetMaps {
   void set_shed(target_ref target, tacho_shed level);
 
   struct Assigned {
-    std::size_t refused = 0;  ///< entries that were refused for the first time, for lack of room
-    bool grew = false;        ///< a cgroup or process belongs to a target now that the kernel did not know
+    std::size_t refused = 0;  ///< entries that were refused for the first time, mostly for lack of room
+    std::string why;          ///< the last of them
+    bool grew = false;        ///< a target has members that the kernel did not know, or has any again
   };
   /// Brings the kernel to exactly this membership.
   Assigned assign(const std::map<std::uint64_t, target_ref>& cgroups,
@@ -87,6 +88,7 @@ class TargetMaps {
   std::map<std::uint64_t, target_ref> cgroups_;
   std::map<std::uint32_t, target_ref> processes_;
   std::set<std::uint32_t> inhabited_;
+  std::set<std::uint32_t> deserted_;          ///< indices that had members once
   std::map<std::uint32_t, tacho_shed> shed_;  // by index, of targets that do without something
   std::set<std::uint64_t> refused_cgroups_;   // for which there was no room
   std::set<std::uint32_t> refused_processes_;

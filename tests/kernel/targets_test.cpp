@@ -1,5 +1,7 @@
 // Cgroups as targets: those that come late, nest, go; ports.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -7,9 +9,12 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "config/load.h"
+#include "kernel/support/child.h"
+#include "kernel/support/place.h"
 #include "kernel/support/running.h"
 #include "kernel/support/server.h"
 #include "kernel/support/wire.h"
@@ -150,6 +155,56 @@ TEST_CASE("a cgroup that comes back is counted from its making, before tacho has
     cgroup.remove();
     if (life == 3) {
       CHECK(tacho.wait_for([&] { return !tacho.watches(target); }));
+    }
+  }
+}
+
+TEST_CASE("requests at a listener that outlives its service's cgroup have waited since they came") {
+  static constexpr auto kBusy = 20ms;
+  const Place::Kind kind = GENERATE(Place::Kind::tcp, Place::Kind::unix_stream);
+  CAPTURE(name_of(kind));
+  const Cgroup parent(playground() + "/" + unique_name());
+  auto config = watching(parent.path() + "/*");
+  config.probes.poll.enabled = false;
+  const std::string path = parent.path() + "/web.service";
+  const Labels target{{"cgroup", path}};
+  Running tacho(config);
+  const Place place(kind);
+  const UniqueFd listener = place.listen();  // as systemd holds it
+  const auto serve_life = [&] {
+    Cgroup cgroup(path);
+    Child server(cgroup.directory(), [&place, holder = ::getpid(), number = listener.get()](Line& line) {
+      const UniqueFd held = take_from(holder, number);
+      line.tell();
+      for (int i = 0; i < kRequests; ++i) {
+        (void)line.hear();
+        std::this_thread::sleep_for(kBusy);
+        serve(place.accept(held), 1, 10, 20);
+      }
+      (void)line.hear();
+    });
+    (void)server.hear();
+    REQUIRE(tacho.wait_for([&] { return tacho.watches(target); }));
+    for (int i = 0; i < kRequests; ++i) {
+      const UniqueFd client = place.connect();
+      send_once(client, 10);
+      server.tell();
+      receive_once(client, 20);
+    }
+    server.tell();
+    server.finish();
+    cgroup.remove();
+    REQUIRE(tacho.wait_for([&] { return !tacho.watches(target); }));
+  };
+  for (const int life : {1, 2, 3}) {
+    CAPTURE(life);
+    serve_life();
+    const Page page = tacho.page();
+    const double least = life * kRequests * std::chrono::duration<double>(kBusy).count();
+    CHECK(requests(page, target) == life * kRequests);
+    CHECK(page.value("tacho_request_queue_seconds_sum", target) >= least);
+    if (kind == Place::Kind::tcp) {
+      CHECK(page.value("tacho_connections_total", {{"cgroup", path}, {"role", "server"}}) == life * kRequests);
     }
   }
 }
