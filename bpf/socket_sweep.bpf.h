@@ -177,6 +177,7 @@ int socket_sweep_states(struct bpf_iter__bpf_sk_storage_map *ctx)
 		sweep_socket(sk, st);
 	return 0;
 }
+#endif
 
 /*
  * The same where a kernel has no iterator over maps, or refuses it: by way of all open files. What several
@@ -193,7 +194,6 @@ int socket_sweep_files(struct bpf_iter__task_file *ctx)
 		sweep_socket(sk, st);
 	return 0;
 }
-#endif
 
 /*
  * The keys are the arguments, as those of a tracepoint; 0 is none. An argument is read at a place that the

@@ -191,6 +191,7 @@ Result<std::unique_ptr<App>> App::start(const Cli& cli, const config::Config& co
     return std::unexpected(object.error());
   }
   app->targets_object_ = std::move(*object);
+  report_hooks(*app->targets_object_);
   std::vector<std::unique_ptr<probes::Probe>> probes;
   if (auto loaded = app->load_probes(attach, probes); !loaded) {
     return std::unexpected(loaded.error());

@@ -1,5 +1,6 @@
 #include "kernel/features.h"
 
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/capability.h>
 #include <sys/mount.h>
@@ -8,10 +9,14 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
+#include "base/unique_fd.h"
 #include "kernel/kernel_types.h"
 
 namespace tacho::kernel {
@@ -28,12 +33,45 @@ bool has_capability(unsigned capability) {
   return (data[capability / 32].effective & (1U << (capability % 32))) != 0;
 }
 
+/// User namespaces grant capabilities that bpf(2) does not go by: only those of the machine's own map all numbers.
+bool is_in_user_namespace() {
+  std::uint64_t inside = 0;
+  std::uint64_t outside = 0;
+  std::uint64_t count = 0;
+  std::ifstream("/proc/self/uid_map") >> inside >> outside >> count;
+  return count != 0 && count != 0xffffffffULL;
+}
+
+/// Tries bpf(2) by a map of four bytes. @return why it is refused, and what helps; empty if it is not
+std::string refused_bpf() {
+  const UniqueFd map(bpf_map_create(BPF_MAP_TYPE_ARRAY, "tacho_try", sizeof(__u32), sizeof(__u32), 1, nullptr));
+  return map ? "" : why_bpf_is_refused(errno, is_in_user_namespace());
+}
+
 bool is_tracefs(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::exists(path + "/events/syscalls", ignored);
 }
 
 }  // namespace
+
+std::string why_bpf_is_refused(int error, bool in_user_namespace) {
+  const std::string what = std::string("bpf(2) is refused: ") + std::strerror(error) + ": ";
+  if (error == ENOSYS) {
+    return what + "use a kernel with CONFIG_BPF_SYSCALL, and a seccomp profile that allows bpf";
+  }
+  if (error == ENOMEM) {
+    return what + "raise the memory limit of the container or service";
+  }
+  if (error != EPERM && error != EACCES) {
+    return what + "see the kernel's log";
+  }
+  return what + (in_user_namespace
+                     ? "in a user namespace capabilities are not the machine's: run tacho outside of it (no rootless "
+                       "container, no userns-remap)"
+                     : "use a seccomp profile that allows bpf (docker run --security-opt "
+                       "seccomp=deploy/image/seccomp.json), and see whether a security module denies it");
+}
 
 Result<std::string> ensure_tracefs() {
   for (const char* path : {kTracefs, "/sys/kernel/debug/tracing"}) {
@@ -59,6 +97,11 @@ std::vector<std::string> missing_prerequisites(const std::string& btf_path) {
     }
     if (!has_capability(CAP_PERFMON)) {
       missing.emplace_back("CAP_PERFMON is missing: run as root, or grant the capabilities BPF and PERFMON");
+    }
+  }
+  if (missing.empty()) {
+    if (std::string refused = refused_bpf(); !refused.empty()) {
+      missing.push_back(std::move(refused));
     }
   }
   const std::string btf = btf_path.empty() ? "/sys/kernel/btf/vmlinux" : btf_path;

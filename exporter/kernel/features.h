@@ -13,6 +13,9 @@ namespace tacho::kernel {
 /// @return its path, or why it is unavailable
 Result<std::string> ensure_tracefs();
 
+/// What to tell of a bpf(2) that fails with this errno for a process that has the capabilities: why, and the remedy.
+std::string why_bpf_is_refused(int error, bool in_user_namespace);
+
 /// The prerequisites of any observation that this process and kernel lack, one line each with the remedy; empty if
 /// none.
 std::vector<std::string> missing_prerequisites(const std::string& btf_path);

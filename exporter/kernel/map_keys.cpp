@@ -29,7 +29,7 @@ std::optional<std::uint64_t> for_each_in_batches(int map, const bpf_map_info& in
     auto count = static_cast<__u32>(capacity);
     const int status = bpf_map_lookup_batch(map, begun ? place.data() : nullptr, place.data(), keys.data(),
                                             values.data(), &count, nullptr);
-    if (status != 0 && errno == ENOSPC) {
+    if (status != 0 && errno == ENOSPC && capacity < info.max_entries) {
       capacity *= 2;  // a bucket has more entries than that
       continue;
     }

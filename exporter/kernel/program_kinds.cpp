@@ -2,6 +2,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -54,9 +55,24 @@ std::string try_map_iterator() {
   return program ? "" : std::string("this kernel refuses iterators over maps: ") + std::strerror(errno);
 }
 
+/// libbpf and ReturnProbe attach by the one, or by the other on kernels that lack it.
+std::string find_kprobes() {
+  for (const char* way : {"/sys/bus/event_source/devices/kprobe/type", "/sys/kernel/tracing/kprobe_events",
+                          "/sys/kernel/debug/tracing/kprobe_events"}) {
+    if (::access(way, F_OK) == 0) {
+      return {};
+    }
+  }
+  return "this kernel has no kprobes (CONFIG_KPROBE_EVENTS), or neither sysfs nor tracefs shows them";
+}
+
 }  // namespace
 
 std::string refused_kind(std::string_view section) {
+  if (section.starts_with("kprobe/") || section.starts_with("kretprobe/")) {
+    static const std::string why = find_kprobes();
+    return why;
+  }
   if (section == "iter/bpf_map_elem" || section == "iter/bpf_sk_storage_map") {
     static const std::string why = try_map_iterator();
     return why;

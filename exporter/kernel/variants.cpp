@@ -22,6 +22,17 @@ std::string describe(const std::vector<HookState>& missing) {
   return text;
 }
 
+/// Whether another variant knows other programs for one of these hooks.
+bool may_help(const Variant& other, const Variant& loaded, const std::vector<HookState>& missing) {
+  return std::ranges::any_of(missing, [&](const HookState& hook) {
+    const auto of = [&hook](const Variant& variant) {
+      const auto found = std::ranges::find(variant.hooks, hook.hook, &Hook::name);
+      return found != variant.hooks.end() ? found->alternatives.data() : nullptr;
+    };
+    return of(other) != of(loaded);
+  });
+}
+
 /// All variants if none offers the method: hooks then keep what they know.
 std::vector<const Variant*> candidates(std::span<const Variant> variants, const std::string& forced) {
   std::vector<const Variant*> all;
@@ -39,36 +50,40 @@ std::vector<const Variant*> candidates(std::span<const Variant> variants, const 
 
 Result<std::unique_ptr<BpfObject>> load_best(std::span<const Variant> variants, const LoadOptions& options,
                                              const BpfObject::Setup& setup) {
-  const Variant* best = nullptr;
-  std::size_t fewest = 0;
+  std::unique_ptr<BpfObject> best;
+  const Variant* chosen = nullptr;
+  std::vector<HookState> lacks;
   std::string reasons;
   const auto blame = [&reasons](const Variant& variant, const std::string& why) {
     reasons += (reasons.empty() ? "" : "; ") + std::string(variant.name) + ": " + why;
   };
-  const auto load = [&](const Variant& variant) {
-    auto object = BpfObject::load(variant.source, variant.hooks, options, setup);
-    if (object) {
-      (*object)->note({"state", variant.name, reasons});
-    }
-    return object;
-  };
   for (const Variant* variant : candidates(variants, options.forced_method)) {
-    auto object = load(*variant);
+    if (best && !may_help(*variant, *chosen, lacks)) {
+      continue;
+    }
+    auto object = BpfObject::load(variant->source, variant->hooks, options, setup);
     if (!object) {
       blame(*variant, object.error().message);
       continue;
     }
-    const auto missing = missing_hooks(**object);
-    if (missing.empty()) {
-      return object;
+    auto missing = missing_hooks(**object);
+    if (!missing.empty()) {
+      blame(*variant, describe(missing));
     }
-    blame(*variant, describe(missing));
-    if (best == nullptr || missing.size() < fewest) {
-      best = variant;
-      fewest = missing.size();
+    if (!best || missing.size() < lacks.size()) {
+      best = std::move(*object);
+      chosen = variant;
+      lacks = std::move(missing);
+    }
+    if (lacks.empty()) {
+      break;
     }
   }
-  return best != nullptr ? load(*best) : fail(reasons, EPERM);
+  if (!best) {
+    return fail(reasons, EPERM);
+  }
+  best->note({"state", chosen->name, reasons});
+  return best;
 }
 
 }  // namespace tacho::kernel

@@ -105,7 +105,7 @@ class SocketProbe final : public Probe {
         break;
     }
     common_->recorder.take();
-    return now_ns < next_sweep_ns_ ? Result<void>() : sweep(now_ns);
+    return sweep(now_ns);
   }
 
  private:
@@ -133,16 +133,21 @@ class SocketProbe final : public Probe {
 
   /// Ends what nobody ended.
   Result<void> sweep(std::int64_t now_ns) {
-    next_sweep_ns_ = now_ns + kSweepIntervalNs;
-    for (const Sweep& sweep : kSweeps) {
-      if (auto done = run(sweep, now_ns); !done) {
-        return done;
+    Result<void> result;
+    for (std::size_t i = 0; i < kSweeps.size(); ++i) {
+      if (now_ns < next_sweeps_ns_[i]) {
+        continue;
+      }
+      next_sweeps_ns_[i] = now_ns + kSweepIntervalNs;
+      if (auto done = run(kSweeps[i], next_sweeps_ns_[i]); !done && result) {
+        result = done;
       }
     }
-    return {};
+    return result;
   }
 
-  Result<void> run(const Sweep& sweep, std::int64_t now_ns) {
+  /// @param next when it is due again; later, if it takes long
+  Result<void> run(const Sweep& sweep, std::int64_t& next) {
     const int map = object().map(sweep.map);
     if (const bpf_program* iterator = object().program(sweep.iterator)) {
       return kernel::run_map_iterator(iterator, map);
@@ -157,7 +162,7 @@ class SocketProbe final : public Probe {
     const auto begun = std::chrono::steady_clock::now();
     auto done = kernel::run_iterator(files);
     const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begun;
-    next_sweep_ns_ = std::max(next_sweep_ns_, now_ns + kRestFromFiles * took.count());
+    next = std::max(next, next - kSweepIntervalNs + kRestFromFiles * took.count());
     return done;
   }
 
@@ -178,7 +183,7 @@ class SocketProbe final : public Probe {
   Dependencies dependencies_;
   std::vector<std::shared_ptr<SocketAccumulators>> targets_;  // by index
   bool ports_listed_ = false;
-  std::int64_t next_sweep_ns_ = 0;
+  std::array<std::int64_t, kSweeps.size()> next_sweeps_ns_{};
 };
 
 }  // namespace

@@ -99,6 +99,18 @@ TEST_CASE("every object is loaded once: what the kernel refuses is known before"
   }
 }
 
+TEST_CASE("a probe that is to attach by kprobes is loaded once, also where the kernel has none") {
+  auto config = watching(playground() + "/*");
+  config.probes.poll.enabled = false;
+  config.probes.sched.enabled = false;
+  config.probes.socket.attach = tacho::config::Attach::kprobe;
+  Running tacho(config);
+  for (const tacho::kernel::BpfObject* object : tacho.app().objects()) {
+    CAPTURE(object->name());
+    CHECK((object->name() == "targets" || object->tries() == 1));
+  }
+}
+
 TEST_CASE("hooks are attached, collectors succeed, and nothing is lost") {
   const Watched where;
   // Events of the whole machine wait for a test that lets the shared tacho work: their ring may have been full before.

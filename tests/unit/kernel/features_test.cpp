@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cerrno>
 #include <string>
 
 namespace kernel = tacho::kernel;
@@ -40,4 +41,14 @@ TEST_CASE("a file that is there and has no BTF is a missing prerequisite, too") 
 
 TEST_CASE("there are at least as many possible CPUs as online ones") {
   CHECK(kernel::possible_cpus() >= static_cast<unsigned>(::sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+TEST_CASE("a bpf(2) that is refused is told with its remedy") {
+  using kernel::why_bpf_is_refused;
+  CHECK(why_bpf_is_refused(EPERM, true).contains("run tacho outside of it"));
+  CHECK(why_bpf_is_refused(EPERM, false).contains("seccomp=deploy/image/seccomp.json"));
+  CHECK(why_bpf_is_refused(EACCES, false).contains("seccomp profile"));
+  CHECK(why_bpf_is_refused(ENOSYS, false).contains("CONFIG_BPF_SYSCALL"));
+  CHECK(why_bpf_is_refused(ENOMEM, false).contains("memory limit"));
+  CHECK(why_bpf_is_refused(E2BIG, false).contains("Argument list too long"));
 }
