@@ -222,7 +222,7 @@ Child reader_with_worker(const Watched& where, const SlowServer& slow, std::size
         (*known)[TACHO_PART_HANDOVER] += between(job->read, start);
         work.run(*known, static_cast<double>(now - start.earliest) * 1e-9);
         replied = timed([&] { send_once(accepted.at(job->connection), kReply); });
-        work.answered(*known, replied.earliest);
+        work.answered(*known, replied.latest);  // the hook of the send runs at its end
         ++i;
       }
     });
