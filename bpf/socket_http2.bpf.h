@@ -162,7 +162,7 @@ http2_state_of(struct socket_state *st, struct sock *sk, struct socket_shard *sh
 			return NULL;
 	}
 	if (begins) {
-		h2 = bpf_sk_storage_get(&http2_states, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+		h2 = new_http2_state(sk);
 		if (h2) {
 			st->http2 = HTTP2_ON;
 			h2->counted_late = st->close_unseen;

@@ -98,6 +98,14 @@ struct {
 	__type(value, struct http2_state);
 } http2_states SEC(".maps");
 
+/* Tried twice, as a socket's state is. */
+static __always_inline struct http2_state *new_http2_state(struct sock *sk)
+{
+	struct http2_state *h2 = bpf_sk_storage_get(&http2_states, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+
+	return h2 ? h2 : bpf_sk_storage_get(&http2_states, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+}
+
 /*
  * The streams that are open are requests no longer. An operation that goes on meanwhile on another CPU may
  * still open or end some: they are made up for when this is done again, a negative number of them, too.
@@ -123,7 +131,7 @@ static __always_inline struct http2_state *resume_http2(struct socket_state *st,
 		drop_streams(h2, shard);
 		bpf_sk_storage_delete(&http2_states, sk);
 	}
-	h2 = bpf_sk_storage_get(&http2_states, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	h2 = new_http2_state(sk);
 	if (h2) {
 		st->http2 = HTTP2_ON;
 		h2->counted_late = st->close_unseen;

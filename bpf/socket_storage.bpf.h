@@ -121,9 +121,16 @@ static __always_inline struct socket_state *state_of(struct sock *sk)
 	return bpf_sk_storage_get(&socket_states, sk, NULL, 0);
 }
 
+/*
+ * Tried twice: of two hooks that make a socket's first storage at a time (an answer may arrive on one CPU
+ * before the hook of the send has run on another; two tachos watch it), one is told EAGAIN or EEXIST.
+ */
 static __always_inline struct socket_state *new_state(struct sock *sk, struct socket_state *initial)
 {
-	return bpf_sk_storage_get(&socket_states, sk, initial, BPF_SK_STORAGE_GET_F_CREATE);
+	struct socket_state *st =
+	    bpf_sk_storage_get(&socket_states, sk, initial, BPF_SK_STORAGE_GET_F_CREATE);
+
+	return st ? st : bpf_sk_storage_get(&socket_states, sk, initial, BPF_SK_STORAGE_GET_F_CREATE);
 }
 
 static __always_inline void drop_state(struct sock *sk)
@@ -153,16 +160,11 @@ static __always_inline struct tcp_sock *tcp_sock_of(struct sock *sk)
 
 #endif
 
-/*
- * A socket's new state, a copy of `from` or zeroes. Where two hooks make it at a time (an answer may arrive
- * on one CPU before the hook of the send has run on another), the second gets what the first has made.
- */
+/* A socket's new state, a copy of `from` or zeroes; what another hook has made meanwhile. */
 static __always_inline struct socket_state *make_state(struct sock *sk, struct socket_state *from)
 {
 	struct socket_state *st = new_state(sk, from);
 
-	if (!st)
-		st = state_of(sk);
 	if (!st)
 		count_loss(TACHO_LOST_SOCKET_STATE);
 	return st;

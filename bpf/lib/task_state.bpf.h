@@ -107,7 +107,11 @@ enum { STATE_GOES_WITH_TASK = 1 };
 	static __always_inline struct remembered *new_state(struct task_struct *task,                        \
 							    struct remembered *first)                        \
 	{                                                                                                    \
-		return bpf_task_storage_get(&map, task, first, BPF_LOCAL_STORAGE_GET_F_CREATE);              \
+		struct remembered *st =                                                                      \
+		    bpf_task_storage_get(&map, task, first, BPF_LOCAL_STORAGE_GET_F_CREATE);                 \
+                                                                                                             \
+		/* EAGAIN: another map's first storage of the thread was made at that time. */               \
+		return st ? st : bpf_task_storage_get(&map, task, first, BPF_LOCAL_STORAGE_GET_F_CREATE);    \
 	}                                                                                                    \
                                                                                                              \
 	static __always_inline void drop_state(struct task_struct *task)                                     \
