@@ -276,7 +276,8 @@ const Type<WebConfig>& web_config_type() {
       key("tls_server_config", &WebConfig::tls, tls_server(), "HTTPS."),
       key("http_server_config", &WebConfig::http, http_server(), "HTTP."),
       key("basic_auth_users", &WebConfig::users, users(), "Who may log in."),
-      key("rate_limit", &WebConfig::rate_limit, rate_limit(), "How many requests are served."),
+      key("rate_limit", &WebConfig::rate_limit, rate_limit(),
+          "How many requests are served; beside it a reader that returns is, once a second."),
   });
   return type;
 }

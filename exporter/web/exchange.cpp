@@ -168,7 +168,8 @@ bool Gate::take_request(Exchange& exchange) {
   exchange.options = {.head_only = exchange.request.method == "HEAD",
                       .gzip = accepts_gzip(exchange.request.header("Accept-Encoding")),
                       .headers = policy->headers};
-  return place(exchange, site_.judge(exchange.request, *policy));
+  const std::string regular = exchange.of_source->known ? exchange.source.key : "";
+  return place(exchange, site_.judge(exchange.request, *policy, regular));
 }
 
 bool Gate::refuse(Exchange& exchange, int status) {

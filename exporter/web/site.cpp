@@ -38,8 +38,8 @@ Response error_response(int status) {
   return response;
 }
 
-Verdict Site::judge(Request& request, const Policy& policy) {
-  if (policy.limiter && !policy.limiter->take(RateLimiter::Clock::now())) {
+Verdict Site::judge(Request& request, const Policy& policy, const std::string& regular) {
+  if (policy.limiter && !policy.limiter->take(RateLimiter::Clock::now(), regular)) {
     return {.response = error_response(429)};
   }
   if (is_rebound(request, policy, names_)) {

@@ -24,7 +24,8 @@ class Site {
 
   /// Checks the rate limit, then the requested host name, then authentication, path and method; then calls the handler
   /// if it is an immediate one. Takes no time. Neither a response nor a route: the password has to be checked.
-  Verdict judge(Request& request, const Policy& policy);
+  /// @param regular  the request's source, if that is one of Regulars; else empty
+  Verdict judge(Request& request, const Policy& policy, const std::string& regular);
   /// The same if the password has to be checked: takes its time.
   Verdict check_password(Request& request, const Policy& policy);
 

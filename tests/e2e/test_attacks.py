@@ -14,6 +14,7 @@ from support.exposition import Samples
 from support.servers import ExactServer
 from support.slow import slow_but
 from support.tacho import Tacho, target
+from support.waiting import wait_until
 
 SECONDS = 3
 HASH = "$2b$10$KCdZs7yqvl6ig9rAUBrXaubFVzhsuilan81UybjyHriQ0PH0b0cRW"  # bcrypt of "secret"
@@ -111,6 +112,25 @@ def test_a_flood_of_scrapes_delays_no_scrape():
             times = attack.times_of_scrapes(tacho.port, SECONDS)
     assert crowd.steps > 16, "the attack was none"
     assert max(times) <= most, f"the slowest of {len(times)} scrapes took {max(times):.2f} s"
+
+
+def test_who_takes_every_token_of_the_rate_limit_stops_no_reader(tmp_path):
+    """`rate_limit` is one bucket for all: who was served before and returns is served beside it."""
+    (tmp_path / "web.yml").write_text("rate_limit: {interval: 100ms, burst: 20}\n")
+
+    def read(times: int) -> list[int]:
+        status = []
+        for _ in range(times):
+            status.append(attack.scrape(tacho.port, source="127.99.99.99")[0])
+            time.sleep(1.05)  # a scrape interval
+        return status
+
+    with Tacho(flags=[f"--web.config.file={tmp_path}/web.yml"]) as tacho:
+        assert read(4) == [200] * 4
+        with attack.Crowd(8, lambda: attack.scrape(tacho.port, path="/-/healthy")) as crowd:
+            wait_until(lambda: attack.scrape(tacho.port, path="/-/healthy")[0] == 429, 10, "the bucket is empty")
+            assert read(6) == [200] * 6
+    assert crowd.steps > 500, "the attack was none"
 
 
 def test_what_the_web_server_lost_is_exported(cgroups):

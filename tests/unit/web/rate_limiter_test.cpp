@@ -27,5 +27,30 @@ TEST_CASE("A burst passes at once, then one request an interval") {
   }
 }
 
+TEST_CASE("Who was served before is served once a second while others take every token") {
+  const auto start = RateLimiter::Clock::now();
+  const std::chrono::milliseconds interval = GENERATE(10ms, 1000ms, 60'000ms);
+  const auto apart = std::max<std::chrono::milliseconds>(interval, 1s);
+  RateLimiter limiter({.interval = interval, .burst = 2}, start);
+  const auto flood = [&](auto now) {
+    while (limiter.take(now)) {
+    }
+  };
+  flood(start);
+  CHECK(limiter.take(start, "192.0.2.1"));
+  CHECK_FALSE(limiter.take(start, "192.0.2.1"));
+  CHECK(limiter.take(start, "192.0.2.2"));
+  flood(start + apart - 1ms);
+  CHECK_FALSE(limiter.take(start + apart - 1ms, "192.0.2.1"));
+  flood(start + apart);
+  CHECK(limiter.take(start + apart, "192.0.2.1"));
+  SECTION("and what it has of the common tokens is not beside that") {
+    const auto later = start + 100 * apart;
+    CHECK(limiter.take(later, "192.0.2.1"));
+    CHECK(limiter.take(later, "192.0.2.1"));
+    CHECK_FALSE(limiter.take(later, "192.0.2.1"));
+  }
+}
+
 }  // namespace
 }  // namespace tacho::web
