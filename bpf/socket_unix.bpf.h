@@ -33,16 +33,44 @@ static __always_inline u64 unix_name(struct sock *sk)
 	return (u64)BPF_CORE_READ((struct unix_sock *)sk, addr);
 }
 
-/* A client has connected to a listening unix socket: the new end waits at the end of its queue. */
+/* So many clients that connect at a time are told from each other. */
+#define UNIX_CONNECTORS 8
+
+/*
+ * A client has connected to a listening unix socket, in whose queue the new end waits: which one is it?
+ * Others may have queued theirs before this hook runs. A global function: the verifier works through its loop
+ * once.
+ */
+__noinline u64 new_unix_end(u64 address)
+{
+	const struct sock *listener = (const struct sock *)address;
+	struct task_struct *client = (struct task_struct *)bpf_get_current_task();
+	struct pid *process = BPF_CORE_READ(client, group_leader, thread_pid);
+	const void *queue = &listener->sk_receive_queue;
+	struct sk_buff *last = BPF_CORE_READ(listener, sk_receive_queue.prev), *each = last;
+	u64 name = (u64)BPF_CORE_READ((const struct unix_sock *)listener, addr);
+
+	for (int i = 0; i < UNIX_CONNECTORS && each != queue; i++) {
+		u64 end = (u64)BPF_CORE_READ(each, sk);
+		struct unix_connection *known = bpf_map_lookup_elem(&unix_connections, &end);
+
+		if (BPF_CORE_READ((const struct sock *)end, sk_peer_pid) == process &&
+		    (!known || known->name != name))
+			return end;
+		each = BPF_CORE_READ(each, prev);
+	}
+	/* Where what stands there is of a socket that was freed. */
+	return last == queue ? 0 : (u64)BPF_CORE_READ(last, sk);
+}
+
 static __always_inline void expect_unix_connection(struct sock *listener, const struct socket_state *from)
 {
 	struct unix_connection *connection;
+	u64 key = new_unix_end(as_number(listener));
 	u32 zero = 0;
-	u64 key;
 
-	if (!FIELD(listener, sk_receive_queue.qlen))
+	if (!key)
 		return;
-	key = (u64)BPF_CORE_READ(listener, sk_receive_queue.prev, sk);
 	connection = bpf_map_lookup_elem(&no_unix_connection, &zero);
 	if (connection)
 		bpf_map_update_elem(&unix_connections, &key, connection, BPF_ANY);

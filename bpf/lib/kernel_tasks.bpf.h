@@ -171,6 +171,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
+	struct pid *thread_pid;
 	const struct cred *real_cred;
 	struct files_struct *files;
 	struct nsproxy *nsproxy;
