@@ -47,17 +47,18 @@ __noinline u32 was_silent(u64 socket, u64 since_reply, u32 busy)
  * More is sent, and nothing was read since the reply began: is it more of that? Not what follows a long
  * silence (an event, a sign of life, the end of a session; MPTCP does not tell why it was silent), nor what
  * is as short as a goodbye, unless still more follows that.
+ * @param before length of the send before
  */
 static __always_inline void continue_reply(struct socket_state *st, struct socket_shard *shard,
 					   struct sock *sk, const struct tcp_sock *tp, u64 last_send, u64 now,
-					   u32 bytes)
+					   u32 before, u32 bytes)
 {
 	bool had_room = tp || (is_unix_stream(st) && note_room(st, sk, bytes));
 	u64 pause = elapsed(last_send, now);
 
 	if (!last_send)
 		return;
-	if (pause > PUSH_PAUSE_NS)
+	if (pause > PUSH_PAUSE_NS && (bytes < BUFFER_LEAST || bytes != before))
 		note_push(st, pause);
 	if (st->tls == TLS_CONNECTED && sends_goodbye(bytes)) {
 		st->last_send = last_send;

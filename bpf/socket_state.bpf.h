@@ -64,7 +64,8 @@ struct socket_state {
 	u8 oneway_run;	   /* messages without a reply since the last one that got one */
 	u8 pushes;	   /* since the last turn, see socket_streams.bpf.h */
 	u8 may_stream;	   /* there were many of them in a row; fades with turns */
-	u8 streaming;	   /* turns whose replies look like pushes */
+	u8 streaming : 4;  /* turns whose replies look like pushes */
+	u8 alternated : 4; /* turns in a row that nothing was sent unasked between */
 	u8 crowded;	   /* a turn had several requests; fades with turns, see socket_pipelining.bpf.h */
 	u32 push_gap;	   /* between pushes, smoothed; in units of 1024 ns */
 	u32 generation;	   /* of the look-up maps when it was found */
@@ -128,8 +129,11 @@ struct socket_state {
 		u32 told;     /* without a ring: datagrams of whose arrival a hook has told */
 		u32 read_seq; /* stream: up to where it was read, as far as hooks have told; unix: whether */
 	};
-	u32 read;   /* … that were received */
-	u32 doubts; /* see socket_datagram_ring.bpf.h */
+	u32 read; /* … that were received */
+	union {
+		u32 doubts;	/* see socket_datagram_ring.bpf.h */
+		u32 sent_bytes; /* stream server: by the last send */
+	};
 	union {
 		u64 batch;   /* the sendmmsg that is under way, or was the last one */
 		u64 opening; /* stream server: the first bytes of a turn, see socket_brokers.bpf.h */

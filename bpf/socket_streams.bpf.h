@@ -13,7 +13,9 @@
  *
  * Requests whose replies are sent in pieces differ: the pieces are few, or the first one is sent promptly, or
  * the request follows right behind the last piece, or is longer, or is HTTP's. A busy event loop needs a
- * round for each piece, and one for the first of them: then only the number of pieces distinguishes them.
+ * round for each piece, and one for the first of them: then only the number of pieces distinguishes them. Or
+ * each piece fills the server's buffer. Where one reply looked like a stream all the same, those that follow
+ * it on the connection do not: one turn follows the other, and nothing is sent unasked between them.
  */
 #pragma once
 
@@ -34,6 +36,10 @@
 #define SILENCE_SHIFT 5
 /* The longest message that can be an acknowledgement: shorter than requests of HTTP. */
 #define ACKNOWLEDGEMENT_BYTES 64
+/* So many turns in a row that nothing was sent unasked between, however they look. */
+#define ALTERNATIONS 15
+/* The shortest buffer that is sent whenever it is full. */
+#define BUFFER_LEAST 4096
 #define PUSH_GAP_SHIFT 10
 #define PUSH_GAP_MOST 0xffffffffULL
 
@@ -42,18 +48,31 @@ static __always_inline bool is_streaming(const struct socket_state *st)
 	return st->streaming >= STREAMING_TURNS;
 }
 
-/* Something was sent unasked, so long after the send before. */
-static __always_inline void note_push(struct socket_state *st, u64 pause)
+/* The stream went on so long after the send before. */
+static __always_inline void note_push_gap(struct socket_state *st, u64 pause)
 {
 	u64 gap = pause >> PUSH_GAP_SHIFT;
 
 	if (gap > PUSH_GAP_MOST)
 		gap = PUSH_GAP_MOST;
 	st->push_gap = st->push_gap ? st->push_gap - (st->push_gap >> 3) + (gap >> 3) : gap;
+}
+
+/* Something was sent unasked, so long after the send before. */
+static __always_inline void note_push(struct socket_state *st, u64 pause)
+{
+	note_push_gap(st, pause);
 	if (st->pushes < PUSHES_OF_STREAM)
 		st->pushes++;
 	if (st->pushes == PUSHES_OF_STREAM)
 		st->may_stream = PUSHES_REMEMBERED;
+}
+
+static __always_inline void forget_stream(struct socket_state *st)
+{
+	st->may_stream = 0;
+	st->streaming = 0;
+	st->alternated = 0;
 }
 
 /* A turn begins on what may be a stream: it is none if that is a request of HTTP. */
@@ -64,8 +83,17 @@ static __always_inline void look_for_request(struct socket_state *st)
 
 	if (!buffer || bpf_probe_read_user(&head, sizeof(head), buffer) || !is_http_method(head))
 		return;
-	st->may_stream = 0;
-	st->streaming = 0;
+	forget_stream(st);
+}
+
+/* The open turn is one message, and the first that came since the last turn was answered with one send. */
+static __always_inline bool goes_on_alternating(struct socket_state *st)
+{
+	if (st->pushes || st->turn_arrival != st->first_arrival)
+		st->alternated = 0;
+	else
+		st->alternated++;
+	return st->alternated == ALTERNATIONS;
 }
 
 /* The open turn is followed by a send: has that nothing to do with it? */
@@ -74,6 +102,8 @@ static __always_inline bool answers_nothing(struct socket_state *st, u64 last_se
 	u64 promptly = (u64)st->push_gap << PUSH_GAP_SHIFT >> 3, waited, silence;
 	bool unhurried;
 
+	if (st->may_stream && goes_on_alternating(st))
+		forget_stream(st);
 	st->pushes = 0;
 	if (!st->may_stream)
 		return false;

@@ -130,6 +130,7 @@ static __always_inline bool begins_another(struct socket_state *st, struct socke
 	if (elapsed(last_read, arrival) < ONE_WAY_PAUSE_NS || st->noted & NOTED_INTERIM)
 		return false;
 	count_one_way(st, shard);
+	st->alternated = 0;
 	if (st->oneway_run < ONE_WAY_RUN)
 		st->oneway_run++;
 	return true;
@@ -218,9 +219,10 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 					const struct tcp_sock *tp, u64 now, u32 bytes)
 {
 	u64 last_send = st->last_send, first;
-	u32 turn = st->turn;
+	u32 turn = st->turn, before = st->sent_bytes;
 
 	st->last_send = now;
+	st->sent_bytes = bytes;
 	find_unseen_hello(st, shard);
 	if (st->tls == TLS_HELLO)
 		watch_protocol(st, bytes);
@@ -234,7 +236,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 			   replies_behind_flight(st, bytes, now)) {
 			observe_held_turn(st, shard, st->first_reply);
 		}
-		continue_reply(st, shard, sk, tp, last_send, now, bytes);
+		continue_reply(st, shard, sk, tp, last_send, now, before, bytes);
 		return;
 	}
 	if (!has_late_turn(st))
@@ -265,7 +267,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 		observe_late_turn(st, shard, turn, now);
 	if (answers_nothing(st, last_send, now) || (speaks_to_broker(st) && only_acknowledges(st, bytes))) {
 		count_one_way(st, shard);
-		note_push(st, elapsed(last_send, now));
+		note_push_gap(st, elapsed(last_send, now));
 		return;
 	}
 	if (is_sampled(st))

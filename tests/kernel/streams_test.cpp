@@ -182,6 +182,56 @@ TEST_CASE("short requests whose replies are streams are requests, if they are an
   finish(server);
 }
 
+namespace {
+
+/// A reply in slow pieces, then short questions, each of which takes longer than those pause.
+void check_questions_behind(std::size_t piece, int lost) {
+  constexpr int kPieces = 24;
+  constexpr int kQuestions = 60;
+  constexpr std::size_t kQuery = 30;
+  constexpr std::size_t kRow = 200;
+  const Watched where;
+  Child server = server_that(where.directory(), [piece](const UniqueFd& connection, Line&) {
+    receive_once(connection, kQuery);
+    for (int i = 0; i < kPieces; ++i) {
+      std::this_thread::sleep_for(kPause);
+      send_once(connection, piece);
+    }
+    for (int i = 0; i < kQuestions; ++i) {
+      receive_once(connection, kQuery);
+      std::this_thread::sleep_for(kAnswer);
+      send_once(connection, kRow);
+    }
+  });
+  const UniqueFd client = connect_to(server);
+  send_once(client, kQuery);
+  receive_once(client, kPieces * piece);
+  for (int i = 0; i < kQuestions; ++i) {
+    std::this_thread::sleep_for(kPause);
+    send_once(client, kQuery);
+    receive_once(client, kRow);
+  }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == 1 + kQuestions - lost);
+  CHECK(where.value("tacho_oneway_messages_total") == lost);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  CHECK(where.observations("tacho_request_duration_seconds") == 1 + kQuestions - lost);
+  close_connection(server);
+  finish(server);
+}
+
+}  // namespace
+
+// A pooled connection to a database, over which somebody exports a table.
+TEST_CASE("short questions behind a reply in slow pieces that fill a buffer are requests") {
+  check_questions_behind(8192, 0);
+}
+
+TEST_CASE("short questions behind a reply that looks like a stream are requests again, once fifteen were answered") {
+  // Three look like acknowledgements, of which the fourth makes a stream; the first follows the pieces.
+  check_questions_behind(kPiece, 12);
+}
+
 // It could send sooner, but for the client, which reads slowly.
 TEST_CASE("a reply that waits for its reader is no stream, however many pieces it has") {
   constexpr int kRequests = 9;
