@@ -64,8 +64,8 @@ struct socket_state {
 	u8 oneway_run;	   /* messages without a reply since the last one that got one */
 	u8 pushes;	   /* since the last turn, see socket_streams.bpf.h */
 	u8 may_stream;	   /* there were many of them in a row; fades with turns */
-	u8 streaming : 4;  /* turns whose replies look like pushes */
-	u8 alternated : 4; /* turns in a row that nothing was sent unasked between */
+	u8 streaming : 7;  /* turns whose replies look like pushes */
+	bool spoken : 1;   /* the client has said something since the last send that got no reply */
 	u8 crowded;	   /* a turn had several requests; fades with turns, see socket_pipelining.bpf.h */
 	u32 push_gap;	   /* between pushes, smoothed; in units of 1024 ns */
 	u32 generation;	   /* of the look-up maps when it was found */

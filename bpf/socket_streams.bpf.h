@@ -14,8 +14,8 @@
  * Requests whose replies are sent in pieces differ: the pieces are few, or the first one is sent promptly, or
  * the request follows right behind the last piece, or is longer, or is HTTP's. A busy event loop needs a
  * round for each piece, and one for the first of them: then only the number of pieces distinguishes them. Or
- * each piece fills the server's buffer. Where one reply looked like a stream all the same, those that follow
- * it on the connection do not: one turn follows the other, and nothing is sent unasked between them.
+ * each piece fills the server's buffer. Where a reply looked like a stream all the same, those that follow it
+ * on the connection do not: one turn follows the other, and nothing is sent unasked between them.
  */
 #pragma once
 
@@ -36,8 +36,6 @@
 #define SILENCE_SHIFT 5
 /* The longest message that can be an acknowledgement: shorter than requests of HTTP. */
 #define ACKNOWLEDGEMENT_BYTES 64
-/* So many turns in a row that nothing was sent unasked between, however they look. */
-#define ALTERNATIONS 15
 /* The shortest buffer that is sent whenever it is full. */
 #define BUFFER_LEAST 4096
 #define PUSH_GAP_SHIFT 10
@@ -72,7 +70,6 @@ static __always_inline void forget_stream(struct socket_state *st)
 {
 	st->may_stream = 0;
 	st->streaming = 0;
-	st->alternated = 0;
 }
 
 /* A turn begins on what may be a stream: it is none if that is a request of HTTP. */
@@ -86,31 +83,27 @@ static __always_inline void look_for_request(struct socket_state *st)
 	forget_stream(st);
 }
 
-/* The open turn is one message, and the first that came since the last turn was answered with one send. */
-static __always_inline bool goes_on_alternating(struct socket_state *st)
+/* Is the open turn one message, and all that was sent or read since the reply to the turn before? */
+static __always_inline bool alternates_with_last(const struct socket_state *st)
 {
-	if (st->pushes || st->turn_arrival != st->first_arrival)
-		st->alternated = 0;
-	else
-		st->alternated++;
-	return st->alternated == ALTERNATIONS;
+	return !st->pushes && !st->spoken && st->turn_arrival == st->first_arrival;
 }
 
 /* The open turn is followed by a send: has that nothing to do with it? */
 static __always_inline bool answers_nothing(struct socket_state *st, u64 last_send, u64 now)
 {
 	u64 promptly = (u64)st->push_gap << PUSH_GAP_SHIFT >> 3, waited, silence;
-	bool unhurried;
+	bool unhurried, alternates = alternates_with_last(st);
 
-	if (st->may_stream && goes_on_alternating(st))
-		forget_stream(st);
 	st->pushes = 0;
+	st->spoken = false;
 	if (!st->may_stream)
 		return false;
 	waited = elapsed(st->turn_arrival, now);
 	silence = elapsed(last_send, st->first_arrival);
 	unhurried = waited >= promptly && (waited > silence || silence <= promptly << SILENCE_SHIFT);
-	if (unhurried && st->turn_bytes <= ACKNOWLEDGEMENT_BYTES) {
+	unhurried = unhurried && st->turn_bytes <= ACKNOWLEDGEMENT_BYTES;
+	if (unhurried && !alternates) {
 		if (silence >= promptly && st->streaming < STREAMING_REMEMBERED)
 			st->streaming++;
 		return is_streaming(st);
@@ -118,5 +111,5 @@ static __always_inline bool answers_nothing(struct socket_state *st, u64 last_se
 	st->may_stream--;
 	if (st->streaming)
 		st->streaming--;
-	return false;
+	return unhurried && is_streaming(st);
 }

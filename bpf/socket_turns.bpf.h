@@ -130,7 +130,7 @@ static __always_inline bool begins_another(struct socket_state *st, struct socke
 	if (elapsed(last_read, arrival) < ONE_WAY_PAUSE_NS || st->noted & NOTED_INTERIM)
 		return false;
 	count_one_way(st, shard);
-	st->alternated = 0;
+	st->spoken = true;
 	if (st->oneway_run < ONE_WAY_RUN)
 		st->oneway_run++;
 	return true;

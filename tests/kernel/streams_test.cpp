@@ -184,52 +184,55 @@ TEST_CASE("short requests whose replies are streams are requests, if they are an
 
 namespace {
 
-/// A reply in slow pieces, then short questions, each of which takes longer than those pause.
-void check_questions_behind(std::size_t piece, int lost) {
+/// Short questions, each of which takes longer than the pauses between the pieces of the reply before the first of
+/// them.
+/// @param rounds of such a reply and so many questions
+void check_questions_behind(std::size_t piece, int rounds, int questions) {
   constexpr int kPieces = 24;
-  constexpr int kQuestions = 60;
   constexpr std::size_t kQuery = 30;
   constexpr std::size_t kRow = 200;
   const Watched where;
-  Child server = server_that(where.directory(), [piece](const UniqueFd& connection, Line&) {
-    receive_once(connection, kQuery);
-    for (int i = 0; i < kPieces; ++i) {
-      std::this_thread::sleep_for(kPause);
-      send_once(connection, piece);
-    }
-    for (int i = 0; i < kQuestions; ++i) {
+  Child server = server_that(where.directory(), [=](const UniqueFd& connection, Line&) {
+    for (int i = 0; i < rounds * (1 + questions); ++i) {
       receive_once(connection, kQuery);
       std::this_thread::sleep_for(kAnswer);
-      send_once(connection, kRow);
+      const bool slow = i % (1 + questions) == 0;
+      for (int sent = 0; sent < (slow ? kPieces : 1); ++sent) {
+        send_once(connection, slow ? piece : kRow);
+        std::this_thread::sleep_for(slow ? kPause : 0ms);
+      }
     }
   });
   const UniqueFd client = connect_to(server);
-  send_once(client, kQuery);
-  receive_once(client, kPieces * piece);
-  for (int i = 0; i < kQuestions; ++i) {
+  for (int i = 0; i < rounds * (1 + questions); ++i) {
     std::this_thread::sleep_for(kPause);
     send_once(client, kQuery);
-    receive_once(client, kRow);
+    receive_once(client, i % (1 + questions) == 0 ? kPieces * piece : kRow);
   }
   (void)server.hear();
-  CHECK(where.value("tacho_requests_total") == 1 + kQuestions - lost);
-  CHECK(where.value("tacho_oneway_messages_total") == lost);
+  CHECK(where.value("tacho_requests_total") == rounds * (1 + questions));
+  CHECK(where.value("tacho_oneway_messages_total") == 0);
   CHECK(where.value("tacho_requests_in_flight") == 0);
-  CHECK(where.observations("tacho_request_duration_seconds") == 1 + kQuestions - lost);
+  CHECK(where.observations("tacho_request_duration_seconds") == rounds * (1 + questions));
   close_connection(server);
   finish(server);
 }
 
 }  // namespace
 
-// A pooled connection to a database, over which somebody exports a table.
-TEST_CASE("short questions behind a reply in slow pieces that fill a buffer are requests") {
-  check_questions_behind(8192, 0);
+// A pooled connection to a database, over which somebody exports a table; a chat, whose answers come word by word.
+TEST_CASE("short questions behind a reply that looks like a stream are requests") {
+  SECTION("once") {
+    check_questions_behind(kPiece, 1, 60);
+  }
+  SECTION("again and again") {
+    check_questions_behind(kPiece, 9, 8);
+    check_questions_behind(kPiece, 9, 1);
+  }
 }
 
-TEST_CASE("short questions behind a reply that looks like a stream are requests again, once fifteen were answered") {
-  // Three look like acknowledgements, of which the fourth makes a stream; the first follows the pieces.
-  check_questions_behind(kPiece, 12);
+TEST_CASE("questions whose replies come in slow pieces that fill a buffer are requests") {
+  check_questions_behind(8192, 12, 0);
 }
 
 // It could send sooner, but for the client, which reads slowly.
