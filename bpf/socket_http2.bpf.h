@@ -222,6 +222,8 @@ __noinline int http2_follow(struct http2_state *h2, struct socket_state *st, str
 	cursor = &h2->cursor[direction];
 	if (!cursor->in_step && !http2_fall_in(cursor, http2_beginning(st, walk.bytes, direction)))
 		return 0;
+	if (direction == TACHO_RECEIVE && h2->body && cursor->skip)
+		http2_body_goes_on(h2, walk.arrival, now);
 	http2_buffers(&walk);
 	bpf_loop(HTTP2_STEPS, http2_step, &walk, 0);
 	return 0;

@@ -49,13 +49,36 @@ static __always_inline u32 http2_find(struct http2_state *h2, u32 id, bool begin
 	return slot;
 }
 
-/* A frame's header is complete. False if it cannot be one. A global function: verified once a program. */
+/* More of a request was read: it arrives with the last data that the server had to wait for, as others do. */
+static __always_inline void http2_more_came(struct http2_stream *stream, u64 arrival, u64 now)
+{
+	stream->waited = http2_packed_wait(elapsed(arrival, now));
+	stream->read = now;
+}
+
+/* The rest of a DATA frame is being read. A global function: verified once a program. */
+__noinline int http2_body_goes_on(struct http2_state *h2, u64 arrival, u64 now)
+{
+	u32 slot;
+
+	if (!h2)
+		return 0;
+	slot = http2_find(h2, h2->body, false);
+	barrier_var(slot);
+	/* Else its reply has begun. */
+	if (slot < HTTP2_STREAMS)
+		http2_more_came(&h2->streams[slot], arrival, now);
+	return 0;
+}
+
+/* A frame's header is complete. False if it cannot be one. A global function, too. */
 __noinline int http2_frame(struct http2_state *h2, struct socket_shard *shard, u64 arrival, u64 now,
 			   u64 direction)
 {
 	struct http2_stream *stream;
 	struct http2_cursor *cursor;
 	u32 id, type, slot;
+	bool body;
 
 	/* One register for the bound and the use of it, as in http2_follow(). */
 	barrier_var(direction);
@@ -67,16 +90,23 @@ __noinline int http2_frame(struct http2_state *h2, struct socket_shard *shard, u
 	id = http2_stream_id(cursor->header);
 	type = cursor->header[3];
 	cursor->skip = http2_length(cursor->header);
+	body = type == HTTP2_DATA && direction == TACHO_RECEIVE;
+	if (direction == TACHO_RECEIVE)
+		h2->body = body ? id : 0;
 	/* Streams of the client are odd (RFC 9113, 5.1.1). */
-	if (!(id & 1) || (type != HTTP2_HEADERS && type != HTTP2_RST_STREAM))
+	if (!(id & 1) || (type != HTTP2_HEADERS && type != HTTP2_RST_STREAM && !body))
 		return true;
-	if (type == HTTP2_RST_STREAM || direction == TACHO_SEND) {
+	if (body || type == HTTP2_RST_STREAM || direction == TACHO_SEND) {
 		slot = http2_find(h2, id, false);
 		barrier_var(slot);
 		/* Another HEADERS frame on the stream brings the trailers. */
 		if (slot >= HTTP2_STREAMS)
 			return true;
 		stream = &h2->streams[slot];
+		if (body) {
+			http2_more_came(stream, arrival, now);
+			return true;
+		}
 		if (type == HTTP2_RST_STREAM) {
 			add(&shard->unanswered, 1);
 		} else {

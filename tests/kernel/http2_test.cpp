@@ -6,9 +6,12 @@
 
 #include <array>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "kernel/support/cgroup.h"
@@ -20,6 +23,7 @@
 
 using tacho::UniqueFd;
 using namespace tacho::kernel_test;
+using namespace std::chrono_literals;
 using namespace std::string_literals;
 
 namespace {
@@ -124,6 +128,64 @@ TEST_CASE("requests of an HTTP/2 connection are streams, however reads and write
   server.finish();
   CHECK(tacho.wait_for([&] { return tacho.page().value("tacho_requests_unanswered_total") == 2; }));
   CHECK(tacho.page().value("tacho_requests_in_flight") == 0);
+}
+
+TEST_CASE("a request of HTTP/2 arrives with the last of its body that the server has waited for") {
+  constexpr auto kPause = 30ms;
+  constexpr auto kWork = 20ms;
+  constexpr int kUploads = 5;
+  constexpr int kFrames = 4;
+  constexpr std::size_t kPart = 1000;
+  const Cgroup cgroup(playground() + "/" + unique_name());
+  Running tacho(following(cgroup.path()));
+  const auto piece = [](int upload, int part) {
+    const auto stream = static_cast<std::uint32_t>(1 + 2 * upload);
+    // A header, then frames of which each comes in two parts.
+    const std::string whole = (part == 0 ? frame(kHeaders, stream, 20) : "") + frame(kData, stream, kPart);
+    return std::pair(whole.substr(0, whole.size() - kPart / 2), whole.substr(whole.size() - kPart / 2));
+  };
+  Child server(cgroup.directory(), [&](Line& parent) {
+    const UniqueFd listener = listen_tcp();
+    parent.tell(port_of(listener));
+    const UniqueFd connection = accept_from(listener);
+    const std::string begin = kPreface + frame(kSettings, 0, 0);
+    receive_all(connection, begin.size(), begin.size(), by_recv);
+    for (int i = 0; i < kUploads; ++i) {
+      for (int part = 0; part < kFrames; ++part) {
+        const auto [first, second] = piece(i, part);
+        receive_all(connection, first.size(), first.size(), by_recv);
+        receive_all(connection, second.size(), second.size(), by_recv);
+      }
+      std::this_thread::sleep_for(kWork);
+      send_bytes(connection, frame(kHeaders, static_cast<std::uint32_t>(1 + 2 * i), 10));
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const UniqueFd client = connect_tcp(static_cast<std::uint16_t>(server.hear()));
+  send_bytes(client, kPreface + frame(kSettings, 0, 0));
+  for (int i = 0; i < kUploads; ++i) {
+    for (int part = 0; part < kFrames; ++part) {
+      for (const std::string& bytes : {piece(i, part).first, piece(i, part).second}) {
+        std::this_thread::sleep_for(kPause);
+        send_bytes(client, bytes);
+      }
+    }
+    receive_all(client, 19, 19, by_recv);
+  }
+  (void)server.hear();
+  const Page page = tacho.page();
+  const double least = kUploads * std::chrono::duration<double>(kWork).count();
+  CHECK(page.value("tacho_requests_total") == kUploads);
+  CHECK(lost(page) == 0);
+  for (const char* time : {"tacho_request_duration_seconds_sum", "tacho_request_service_seconds_sum"}) {
+    CAPTURE(time);
+    CHECK(page.value(time) >= least * 0.99);
+    // The uploads take six times as long, and the last part of one longer than its work.
+    CHECK(page.value(time) < least * 2);
+  }
+  server.tell();
+  server.finish();
 }
 
 TEST_CASE("what is not HTTP/2 is counted by turns on a target that would follow it, and told when it breaks off") {
