@@ -286,18 +286,18 @@ static __always_inline bool answers_early_data(struct socket_state *st)
 }
 
 /*
- * A goodbye is answered by one, which is as long, or padded, or of which kTLS shows less; a message as short
- * may come before it.
+ * BoringSSL sends its tickets, a record of them, with whatever it sends first, be it a goodbye, the answer to
+ * the client's.
  */
-static __always_inline bool is_answered_alike(u32 turn, u32 bytes)
+static __always_inline bool is_answered_with_tickets(const struct socket_state *st, u32 bytes)
 {
-	if (bytes == ALERT_BYTES)
-		return turn <= 2 * CLOSE_NOTIFY_TLS13 || turn == CLOSE_NOTIFY_PADDED_TWICE;
-	if (bytes == CLOSE_NOTIFY_TLS13)
-		return turn == bytes || turn == 2 * bytes || is_padded_goodbye(turn);
-	if (is_padded_goodbye(bytes))
-		return turn == CLOSE_NOTIFY_TLS13 || is_padded_goodbye(turn);
-	return (turn == bytes || turn == 2 * bytes) && bytes <= CLOSE_NOTIFY_BYTES;
+	u32 record;
+
+	if (st->first_reply || st->turn_bytes != CLOSE_NOTIFY_TLS13)
+		return false;
+	record = record_header(0);
+	return (u8)record == TLS_APPLICATION_DATA && record >> 8 <= TICKET_MOST &&
+	       bytes == (record >> 8) + TLS_RECORD_HEADER + CLOSE_NOTIFY_TLS13;
 }
 
 /* The open turn is answered by a send of so many bytes: was it a request, after all? */
@@ -322,7 +322,9 @@ static __always_inline bool end_special_turn(struct socket_state *st, u32 bytes)
 		st->tls = TLS_CONNECTED;
 		return st->turn_bytes > CLOSE_NOTIFY_BYTES;
 	case TLS_SHORT:
-		st->tls = is_answered_alike(st->turn_bytes, bytes) ? TLS_HELD : TLS_CONNECTED;
+		st->tls = is_answered_alike(st->turn_bytes, bytes) || is_answered_with_tickets(st, bytes)
+			      ? TLS_HELD
+			      : TLS_CONNECTED;
 		return st->tls != TLS_HELD;
 	case TLS_PROXIED:
 		st->tls = TLS_NONE;

@@ -211,6 +211,21 @@ static __always_inline bool may_be_goodbye(u32 bytes)
 	       bytes == ALERT_BYTES;
 }
 
+/*
+ * A goodbye is answered by one, which is as long, or padded, or of which kTLS shows less; a message as short
+ * may come before it.
+ */
+static __always_inline bool is_answered_alike(u32 turn, u32 bytes)
+{
+	if (bytes == ALERT_BYTES)
+		return turn <= 2 * CLOSE_NOTIFY_TLS13 || turn == CLOSE_NOTIFY_PADDED_TWICE;
+	if (bytes == CLOSE_NOTIFY_TLS13)
+		return turn == bytes || turn == 2 * bytes || is_padded_goodbye(turn);
+	if (is_padded_goodbye(bytes))
+		return turn == CLOSE_NOTIFY_TLS13 || is_padded_goodbye(turn);
+	return (turn == bytes || turn == 2 * bytes) && bytes <= CLOSE_NOTIFY_BYTES;
+}
+
 /* Has the client gone, or said goodbye? That has not been read yet, or was read last. */
 static __always_inline bool has_parted(const struct socket_state *st, const struct tcp_sock *tp)
 {

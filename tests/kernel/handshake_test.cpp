@@ -182,6 +182,7 @@ const std::string kOldHello = "\x16\3\0\0\x79"s + message(1, std::string(0x75, '
 const std::string kProxyHeader = "\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c"s + std::string(12, '\x16');
 
 const std::vector<Life>& lives() {
+  static const std::string tickets = record(23, std::string(413, 't'));
   static const Turn hello{{kHello}, 100};
   static const Turn flight{{kChangeCipherSpec + kFinished}, 100};
   static const Turn padded_flight{{kChangeCipherSpec + kPaddedFinished}, 100};
@@ -356,6 +357,14 @@ const std::vector<Life>& lives() {
        2,
        1},
       {"a goodbye right behind the flight", {hello, {{kChangeCipherSpec + kFinished + kShort}, 24}}, 2, 0},
+      {"a goodbye that is answered with tickets and a goodbye (BoringSSL)",
+       {hello, flight, says({kShort}, tickets + kShort)},
+       2,
+       0},
+      {"a first request as short as a goodbye is one when another follows",
+       {hello, flight, says({kShort}, tickets + kShort), request},
+       2,
+       2},
       {"a goodbye right behind the flight, tickets come back",
        {hello, {{kChangeCipherSpec + kLongFinished + kShort}, 255}},
        2,
