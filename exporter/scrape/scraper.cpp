@@ -140,7 +140,8 @@ void Scraper::sample(Kept& kept) const {
                    .duration = socket ? socket->duration : metrics::FineHistogram{},
                    .queue_ns = socket ? socket->counters.queue_ns.value_or(0) : 0,
                    .idle_ns = poll ? poll->counters.ns : 0,
-                   .threads = poll ? poll->threads : 0},
+                   .threads = poll ? poll->threads : 0,
+                   .sees_queue = !socket || socket->counters.queue_ns.has_value()},
                   wait_sums(sample));
   const ShedSeen seen = shed_seen(sample);
   kept.shed_input = shed_input(std::exchange(kept.shed_seen, seen), seen);

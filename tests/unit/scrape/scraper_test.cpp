@@ -34,9 +34,13 @@ namespace {
 constexpr std::array kGood{
     metrics::Family{"tacho_good_total", metrics::Type::counter, "", "A counter.", "", {}},
     metrics::Family{"tacho_rare_total", metrics::Type::counter, "", "A counter.", "", {}}.on_first_event()};
+constexpr std::array<std::string_view, 1> kAttached{"attached"};
+constexpr std::array<std::string_view, 1> kMissing{"missing"};
 constexpr std::array kBad{
     metrics::Family{"tacho_bad_total", metrics::Type::counter, "", "A counter.", "", {}},
-    metrics::Family{"tacho_bad_rare_total", metrics::Type::counter, "", "A counter.", "", {}}.on_first_event()};
+    metrics::Family{"tacho_bad_rare_total", metrics::Type::counter, "", "A counter.", "", {}}.on_first_event(),
+    metrics::Family{"tacho_bad_seen_total", metrics::Type::counter, "", "A counter.", "", {}}.seen_by(kAttached),
+    metrics::Family{"tacho_bad_unseen_total", metrics::Type::counter, "", "A counter.", "", {}}.seen_by(kMissing)};
 
 /// What a test says of the targets of a probe.
 struct Told {
@@ -50,7 +54,8 @@ struct Told {
 /// Of one counter, which is the number of its target.
 class FakeAccumulators final : public tacho::probes::Accumulators {
  public:
-  FakeAccumulators(std::shared_ptr<Told> told, std::uint32_t index) : told_(std::move(told)), index_(index) {}
+  FakeAccumulators(std::shared_ptr<Told> told, std::uint32_t index, std::size_t families)
+      : told_(std::move(told)), index_(index), families_(families) {}
 
   void sample(const tacho::probes::Look&, tacho::probes::TargetSample& sample) override {
     if (told_->known.socket) {
@@ -75,17 +80,24 @@ class FakeAccumulators final : public tacho::probes::Accumulators {
     }
     row.values.push_back(metrics::Value::count(index_));
     row.values.push_back(metrics::Value::count(told_->rare));
+    row.values.resize(families_);
   }
 
  private:
   const std::shared_ptr<Told> told_;
   const std::uint32_t index_;
+  const std::size_t families_;
 };
 
 class FakeProbe final : public tacho::probes::Probe {
  public:
   FakeProbe(std::string_view name, std::span<const metrics::Family> families)
-      : Probe({.name = name, .families = families, .bounded_maps = {}}, nullptr) {}
+      : Probe({.name = name,
+               .families = families,
+               .bounded_maps = {},
+               .unseen = {families, [](std::string_view hook) { return hook == "missing"; }}},
+              nullptr),
+        families_(families.size()) {}
 
   const std::shared_ptr<Told> told = std::make_shared<Told>();
   bool refuses = false;
@@ -98,7 +110,7 @@ class FakeProbe final : public tacho::probes::Probe {
       return tacho::fail("no memory");
     }
     targets.push_back(index);
-    auto accumulators = std::make_shared<FakeAccumulators>(told, index);
+    auto accumulators = std::make_shared<FakeAccumulators>(told, index, families_);
     made.push_back(accumulators);
     return accumulators;
   }
@@ -109,6 +121,9 @@ class FakeProbe final : public tacho::probes::Probe {
     }
     return {};
   }
+
+ private:
+  const std::size_t families_;
 };
 
 /// A scraper with two such probes, two targets, and what a test says of the objects.
@@ -158,6 +173,13 @@ struct Stage {
 };
 
 }  // namespace
+
+TEST_CASE("a family whose hook is not attached is not exported, not at 0 either") {
+  Stage stage;
+  stage.want({"a"});
+  CHECK(stage.page().count("tacho_bad_seen_total") == 1);
+  CHECK(stage.page().count("tacho_bad_unseen_total") == 0);
+}
 
 TEST_CASE("a probe that throws loses its own families, and the scrape says so") {
   Stage stage;
