@@ -147,7 +147,7 @@ void Scraper::sample(Kept& kept) const {
   kept.shed_input = shed_input(std::exchange(kept.shed_seen, seen), seen);
 }
 
-void Scraper::find(Kept& kept) {
+void Scraper::find(Kept& kept) const {
   auto now = std::make_shared<TargetState>(*kept.published);
   Findings& found = now->found;
   const auto samples = kept.window.samples();

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -98,6 +99,7 @@ class Scraper final : public targets::TargetObserver {
     ShedSeen shed_seen;                                     // as of the last sample
     ShedInput shed_input;                                   // between the last two
     std::array<std::int64_t, TACHO_SHED_LEVELS> shed_at{};  // when a level was at least this; 0: never
+    std::vector<std::size_t> lacking{};                     // probes that do not watch it yet
 
     /// The highest level over the window; none if it never had one.
     [[nodiscard]] std::optional<ShedLevel> highest_shed() const;
@@ -108,10 +110,19 @@ class Scraper final : public targets::TargetObserver {
   /// Takes a sample, and updates what is kept of the target over time.
   void sample(Kept& kept) const;
   /// Publishes what the samples say.
-  static void find(Kept& kept);
+  void find(Kept& kept) const;
   /// Keeps the cost of the programs within the limits.
   void shed(std::int64_t now_ns);
-  Result<Accumulators> add_to_probes(std::uint32_t index);
+  /// What the probes have of a new target.
+  struct Additions {
+    Accumulators accumulators;         ///< by probe
+    std::vector<std::size_t> lacking;  ///< probes that could not take it
+    Error error;                       ///< of the last of them
+  };
+  Additions add_to_probes(std::uint32_t index);
+  void remove_from_probes(std::uint32_t index, std::span<const std::size_t> lacking);
+  /// Tries again. @return an error if some targets still lack a probe
+  Result<void> add_to_lacking_probes();
   /// Reads the state of the objects.
   void look_at_objects();
   [[nodiscard]] metrics::Losses total_losses() const;

@@ -196,15 +196,33 @@ TEST_CASE("a probe that throws loses its own families, and the scrape says so") 
   CHECK(whole.value("tacho_scrape_collector_success", {{"collector", "bad"}}) == 1);
 }
 
-TEST_CASE("a target that one probe refuses is taken from all of them") {
+TEST_CASE("a target that one probe has no memory for stays with the others, and is tried again") {
   Stage stage;
   stage.good->refuses = true;
+  CHECK(stage.want({"a"}).failures.empty());
+  const auto lacks = stage.scraper->targets_changed();
+  REQUIRE_FALSE(lacks);
+  CHECK(lacks.error().message == "target a: probe good: no memory");
+  stage.scraper->sample();
+  CHECK(stage.page().value("tacho_bad_total", {{"target", "a"}}) == 1);
+  CHECK(stage.page().count("tacho_good_total") == 0);
+  CHECK(stage.page().value("tacho_scrape_collector_success", {{"collector", "good"}}) == 1);
+  stage.good->refuses = false;
+  CHECK(stage.scraper->targets_changed());
+  stage.scraper->targets_known();
+  CHECK(stage.page().value("tacho_good_total", {{"target", "a"}}) == 1);
+  CHECK(stage.good->targets == std::vector<std::uint32_t>{1});
+}
+
+TEST_CASE("a target that every probe refuses is not watched") {
+  Stage stage;
+  stage.good->refuses = true;
+  stage.bad->refuses = true;
   const auto changes = stage.want({"a"});
   REQUIRE(changes.failures.size() == 1);
   CHECK(changes.failures[0] == "target a: probe good: no memory");
-  CHECK(stage.bad->targets.empty());
-  CHECK(stage.page().count("tacho_bad_total") == 0);
   stage.good->refuses = false;
+  stage.bad->refuses = false;
   CHECK(stage.want({"a"}).added == 1);
   CHECK(stage.page().value("tacho_bad_total", {{"target", "a"}}) == 1);
 }
