@@ -142,14 +142,18 @@ class Scraper final : public targets::TargetObserver {
   std::map<std::uint32_t, Accumulators> prepared_;                 // of vacant indices
   std::shared_ptr<const std::vector<ObservedObject>> objects_;     // as of the last sample
   metrics::Losses losses_;                                         // the same
-  std::uint64_t tick_ = 0;                                         // of the last sample
+  std::vector<std::uint64_t> lost_;                                // by object, when that was read last
+  bool losses_known_ = true;                                       // of all objects, as of the last sample
+  std::set<std::size_t> unreadable_;  // objects whose losses were not, and that was reported
+  std::uint64_t tick_ = 0;            // of the last sample
   std::int64_t first_sample_ns_ = 0;
   config::Limits limits_;
   Shedding shedding_;
   std::function<void(target_ref, ShedLevel)> on_shed_ = [](target_ref, ShedLevel) {};
   std::int64_t last_shed_ns_ = 0;
   bool unflushed_ = false;
-  std::set<std::string_view> maintenance_;  // probes whose work failed, and was reported
+  std::map<std::pair<std::string_view, probes::Occasion>, std::string>
+      maintenance_;  // what failed last, and was reported
   ReloadState reload_;
   boundary::Readers readers_;
   Published published_;

@@ -227,6 +227,25 @@ TEST_CASE("a target that every probe refuses is not watched") {
   CHECK(stage.page().value("tacho_bad_total", {{"target", "a"}}) == 1);
 }
 
+TEST_CASE("losses that cannot be read are not exported as 0, and the condition that judges them is absent") {
+  Stage stage;
+  stage.health.lost = {1, 2};
+  stage.scraper->sample();
+  stage.want({"a"});
+  stage.scraper->sample();
+  CHECK(stage.page().count("tacho_lost_events_total", {{"probe", "bad"}}) == 3);
+  CHECK(stage.page().value("tacho_target_condition", {{"target", "a"}, {"condition", "lost_events"}}) == 0);
+  stage.health.lost.clear();
+  stage.health.lost_error = "no";
+  stage.scraper->sample();
+  CHECK(stage.page().count("tacho_lost_events_total", {{"probe", "bad"}}) == 1);  // skipped
+  CHECK(stage.page().count("tacho_target_condition", {{"target", "a"}, {"condition", "lost_events"}}) == 0);
+  stage.health.lost = {1, 2};
+  stage.health.lost_error.clear();
+  stage.scraper->sample();
+  CHECK(stage.page().value("tacho_target_condition", {{"target", "a"}, {"condition", "lost_events"}}) == 0);
+}
+
 TEST_CASE("a target that ended is there until every reader has seen it, then only kept for when it comes back") {
   Stage stage;
   const auto now = std::chrono::steady_clock::now();
