@@ -121,8 +121,11 @@ class Scraper final : public targets::TargetObserver {
   };
   Additions add_to_probes(std::uint32_t index);
   void remove_from_probes(std::uint32_t index, std::span<const std::size_t> lacking);
-  /// Tries again. @return an error if some targets still lack a probe
-  Result<void> add_to_lacking_probes();
+  struct Retried {
+    bool any = false;            ///< a target got a probe that it lacked
+    Result<void> still_lacking;  ///< an error if some targets lack one
+  };
+  Retried add_to_lacking_probes();
   /// Reads the state of the objects.
   void look_at_objects();
   [[nodiscard]] metrics::Losses total_losses() const;

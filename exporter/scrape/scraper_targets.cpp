@@ -79,8 +79,8 @@ void Scraper::remove_from_probes(std::uint32_t index, std::span<const std::size_
   }
 }
 
-Result<void> Scraper::add_to_lacking_probes() {
-  Result<void> result;
+Scraper::Retried Scraper::add_to_lacking_probes() {
+  Retried result;
   for (const auto& kept : targets_) {
     if (!kept || kept->lacking.empty()) {
       continue;
@@ -90,12 +90,13 @@ Result<void> Scraper::add_to_lacking_probes() {
     std::erase_if(kept->lacking, [&](std::size_t i) {
       auto added = probes_[i]->add_target(index);
       if (!added) {
-        result = std::unexpected(added.error()
-                                     .within("probe " + std::string(probes_[i]->info().name))
-                                     .within("target " + kept->target->wanted.name));
+        result.still_lacking = std::unexpected(added.error()
+                                                   .within("probe " + std::string(probes_[i]->info().name))
+                                                   .within("target " + kept->target->wanted.name));
         return false;
       }
       unflushed_ = true;
+      result.any = true;
       accumulators[i] = std::move(*added);
       return true;
     });
@@ -162,7 +163,7 @@ void Scraper::targets_known() {
 }
 
 Result<void> Scraper::targets_changed() {
-  Result<void> result = add_to_lacking_probes();
+  auto [any_more, result] = add_to_lacking_probes();
   if (!unflushed_) {
     return result;
   }
@@ -178,6 +179,9 @@ Result<void> Scraper::targets_changed() {
       result = done;
       unflushed_ = true;
     }
+  }
+  if (any_more) {
+    look_after(probes::Occasion::targets_added);  // their members have been known for a while
   }
   return result;
 }

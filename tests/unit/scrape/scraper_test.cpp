@@ -102,6 +102,7 @@ class FakeProbe final : public tacho::probes::Probe {
   const std::shared_ptr<Told> told = std::make_shared<Told>();
   bool refuses = false;
   std::function<void()> before_flush;
+  int looks = 0;  // for what is older than a target
   std::vector<std::uint32_t> targets;
   std::vector<std::weak_ptr<tacho::probes::Accumulators>> made;
 
@@ -115,6 +116,10 @@ class FakeProbe final : public tacho::probes::Probe {
     return accumulators;
   }
   void remove_target(std::uint32_t index) override { std::erase(targets, index); }
+  Result<void> look_after(tacho::probes::Occasion occasion, std::int64_t /*now_ns*/) override {
+    looks += occasion == tacho::probes::Occasion::targets_added ? 1 : 0;
+    return {};
+  }
   Result<void> flush() override {
     if (before_flush) {
       before_flush();
@@ -208,7 +213,9 @@ TEST_CASE("a target that one probe has no memory for stays with the others, and 
   CHECK(stage.page().count("tacho_good_total") == 0);
   CHECK(stage.page().value("tacho_scrape_collector_success", {{"collector", "good"}}) == 1);
   stage.good->refuses = false;
+  CHECK(stage.good->looks == 0);
   CHECK(stage.scraper->targets_changed());
+  CHECK(stage.good->looks == 1);  // for what is older than the target
   stage.scraper->targets_known();
   CHECK(stage.page().value("tacho_good_total", {{"target", "a"}}) == 1);
   CHECK(stage.good->targets == std::vector<std::uint32_t>{1});
