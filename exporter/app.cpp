@@ -43,7 +43,6 @@ std::string join(const std::vector<std::string>& lines) {
 
 /// A way that the kernel refuses is none of the user's faults while another one is left; `tacho plan` lists them all.
 void report_hooks(const kernel::BpfObject& object) {
-  bool kprobes_refused = false;
   for (const kernel::HookState& hook : object.hooks()) {
     if (hook.attached()) {
       spdlog::debug("probe {}, hook {}: {} is used{}", object.name(), hook.hook, hook.method,
@@ -51,9 +50,9 @@ void report_hooks(const kernel::BpfObject& object) {
       continue;
     }
     spdlog::warn("probe {}, hook {} is not attached: {}", object.name(), hook.hook, hook.error);
-    kprobes_refused = kprobes_refused || hook.error.contains("kprobe: ");
   }
-  const std::string missing = kprobes_refused ? kernel::missing_for_kprobes(kernel::kprobe_rights()) : "";
+  const std::string missing =
+      kernel::kprobes_would_help(object.hooks()) ? kernel::missing_for_kprobes(kernel::kprobe_rights()) : "";
   if (!missing.empty()) {
     spdlog::warn(
         "kprobes, the last way to attach, need {}; the service tacho: install -D --mode=644 "

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,13 +49,14 @@ class BpfObject {
     Setup(Maker maker) : std::function<void(ObjectSetup&)>(std::move(maker)) {}
   };
 
-  /// Loads the object and attaches its hooks, each by the first alternative that works; iterators are loaded only. A
+  /// Loads the object and attaches its hooks, each by the first alternative that works; iterators are started only. A
   /// hook without a working alternative is left out and reported by hooks(). An error is returned only if the object as
   /// a whole cannot be used: its maps, its setup, or every one of its hooks failed. Then nothing is left attached.
   ///
   /// Hooks of several parts (Hook::part) become several objects of the same source: the lowest part has the maps and is
   /// loaded first, then the others at the same time, each by a thread that ends before this returns. If the kernel
-  /// refuses a program, its part alone is loaded again. Hooks are attached in their order when all are loaded.
+  /// refuses a program, or to attach it, its part alone is loaded again; that of the lowest part with all others, which
+  /// use its maps. Hooks are attached in their order when all are loaded.
   /// @param setup called for each part, by several threads
   static Result<std::unique_ptr<BpfObject>> load(const ObjectSource& source, std::span<const Hook> hooks,
                                                  const LoadOptions& options, const Setup& setup);
@@ -70,6 +72,8 @@ class BpfObject {
   /// Adds a line for something that is not a hook, such as where state is kept.
   void note(HookState state) { hooks_.push_back(std::move(state)); }
   [[nodiscard]] bool attached(std::string_view hook) const { return method(hook) != "none"; }
+  /// Whether it is one of the object's hooks, and not attached.
+  [[nodiscard]] bool lacks(std::string_view hook) const;
   /// The method of the alternative that a hook is attached by; "none" if there is none.
   [[nodiscard]] std::string_view method(std::string_view hook) const;
   /// The number of tries to load the part that took the most: one, unless a program did not load or attach.
@@ -111,9 +115,26 @@ class BpfObject {
   /// One try with the possible part of the plan. On failure it rejects the program at fault in the plan, if that is
   /// known.
   Try try_load(AttachPlan& plan, const Loading& how, Error& error);
-  /// Attaches hook by hook. @return false if a program was rejected: all is to be loaded again
-  static bool try_attach(std::span<const Hook> hooks, std::span<const Part> parts);
-  bool try_attach(AttachPlan& plan, std::span<const std::string_view> programs);
+  /// Loads the part with the maps, until what is run at will would run.
+  static Result<void> load_with_maps(std::span<const std::byte> elf, std::span<const Part> parts,
+                                     const LoadOptions& options, const Setup& setup);
+  /// Loads another part.
+  static Result<void> load_other(std::span<const std::byte> elf, const Part& part, const BpfObject& first,
+                                 const LoadOptions& options, const Setup& setup);
+  /// Loads all other parts at the same time.
+  static Result<void> load_others(std::span<const std::byte> elf, std::span<const Part> parts,
+                                  const LoadOptions& options, const Setup& setup);
+  /// Whether a program may be interrupted, and the part with the maps was loaded when none might.
+  static bool are_interrupted_unawares(std::span<const Part> parts);
+  /// Attaches all parts, and loads a part again of which a program is rejected.
+  static Result<void> attach_parts(std::span<const std::byte> elf, std::span<const Hook> hooks,
+                                   std::span<const Part> parts, const LoadOptions& options, const Setup& setup);
+  /// Attaches hook by hook what is not attached yet. @return the part that is to be loaded again; nullptr: none is
+  static const Part* first_refused(std::span<const Hook> hooks, std::span<const Part> parts);
+  bool try_attach(AttachPlan& plan, std::string_view hook);
+  /// @return false if a program was rejected: the part is to be loaded again
+  bool all_run_at_will(AttachPlan& plan);
+  static bpf_program* find_program(const bpf_object* object, std::string_view name);
   /// Gives back what libbpf keeps of a part that is loaded and attached: two megabytes a copy of the largest object.
   Result<void> close();
   Result<void> attach(const bpf_program* program);
@@ -122,6 +143,8 @@ class BpfObject {
   std::unique_ptr<bpf_object, ObjectDeleter> object_;
   std::vector<std::unique_ptr<bpf_link, LinkDeleter>> links_;
   std::vector<ReturnProbe> return_probes_;
+  std::set<std::string_view> attached_;          // hooks
+  std::set<std::string, std::less<>> left_out_;  // programs that are loaded, and that the kernel does not run
   std::vector<HookState> hooks_;
   unsigned tries_ = 0;
   bool preemptible_ = false;

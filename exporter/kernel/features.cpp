@@ -1,6 +1,7 @@
 #include "kernel/features.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <linux/capability.h>
 #include <sys/mount.h>
@@ -8,6 +9,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -15,6 +17,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 
 #include "base/unique_fd.h"
 #include "kernel/kernel_types.h"
@@ -46,6 +49,19 @@ bool is_in_user_namespace() {
 std::string refused_bpf() {
   const UniqueFd map(bpf_map_create(BPF_MAP_TYPE_ARRAY, "tacho_try", sizeof(__u32), sizeof(__u32), 1, nullptr));
   return map ? "" : why_bpf_is_refused(errno, is_in_user_namespace());
+}
+
+/// Tries the same by a type. Without types of their own functions of programs are verified once for each call: the
+/// largest take the verifier half a minute each, and fail.
+std::string refused_types() {
+  const std::unique_ptr<btf, decltype(&btf__free)> types(btf__new_empty(), &btf__free);
+  if (!types || btf__add_int(types.get(), "int", sizeof(int), BTF_INT_SIGNED) < 0) {
+    return {};
+  }
+  __u32 size = 0;
+  const void* bytes = btf__raw_data(types.get(), &size);
+  const UniqueFd loaded(bytes != nullptr ? bpf_btf_load(bytes, size, nullptr) : -1);
+  return loaded ? "" : "BTF_LOAD: " + why_bpf_is_refused(errno, is_in_user_namespace());
 }
 
 bool is_tracefs(const std::string& path) {
@@ -100,7 +116,11 @@ std::vector<std::string> missing_prerequisites(const std::string& btf_path) {
     }
   }
   if (missing.empty()) {
-    if (std::string refused = refused_bpf(); !refused.empty()) {
+    std::string refused = refused_bpf();
+    if (refused.empty()) {
+      refused = refused_types();
+    }
+    if (!refused.empty()) {
       missing.push_back(std::move(refused));
     }
   }
@@ -133,6 +153,11 @@ std::string missing_for_kprobes(const KprobeRights& rights) {
     missing += (missing.empty() ? "" : " and ") + ("to write to " + std::string(kTracefs));
   }
   return missing;
+}
+
+bool kprobes_would_help(std::span<const HookState> hooks) {
+  return std::ranges::any_of(hooks, [](const HookState& hook) { return !hook.attached(); }) &&
+         std::ranges::any_of(hooks, [](const HookState& hook) { return hook.error.contains("kprobe: "); });
 }
 
 std::pair<unsigned, unsigned> kernel_release() {

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "kernel/attach_plan.h"
 
 namespace tacho::kernel {
 
@@ -30,6 +32,10 @@ KprobeRights kprobe_rights();
 
 /// The rights that are missing for kprobes, in words; empty if none.
 std::string missing_for_kprobes(const KprobeRights& rights);
+
+/// Whether a hook is missing that one of the ways tried would have been kprobes for, be it of another variant that
+/// lost.
+bool kprobes_would_help(std::span<const HookState> hooks);
 
 /// Version and patch level of the running kernel, such as 6 and 18; 0 and 0 if it does not say.
 std::pair<unsigned, unsigned> kernel_release();

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct ObjectHealth {
   std::vector<HookState> hooks;
   std::vector<ProgramStatistics> programs;
   std::vector<std::uint64_t> lost;  ///< events, by reason (bpf/lib/loss.h); empty: cannot be read
+  std::string lost_error{};         ///< why not
   std::vector<MapFill> maps;        ///< those that can be read
 };
 

@@ -21,6 +21,13 @@ Result<void> run_iterator(const bpf_program* program);
 /// Runs an iterator program over the elements of a map, for its effects only.
 Result<void> run_map_iterator(const bpf_program* program, int map);
 
+/// Starts an iterator program and reads nothing: it finds nothing then. @return why the kernel refuses to start it
+Result<void> try_iterator(const bpf_program* program);
+/// The same over the elements of a map.
+Result<void> try_map_iterator(const bpf_program* program, int map);
+/// Runs a program of section "raw_tp" once, without a key.
+Result<void> run_over_no_keys(const bpf_program* program);
+
 /// Runs an iterator program that writes records of one type.
 template <class Record>
 Result<std::vector<Record>> read_records(const bpf_program* program) {

@@ -11,6 +11,8 @@
 #include <mutex>
 #include <span>
 
+#include "kernel/trials.h"
+
 namespace tacho::kernel {
 namespace {
 
@@ -40,6 +42,9 @@ const btf* types_of(const std::string& path) {
     return found->second.get();
   }
   std::unique_ptr<btf, BtfDeleter> types(path.empty() ? btf__load_vmlinux_btf() : btf__parse(path.c_str(), nullptr));
+  if (!types && is_passing(errno)) {
+    return nullptr;  // the next one tries again
+  }
   return known.by_path.emplace(path, std::move(types)).first->second.get();
 }
 
@@ -139,6 +144,12 @@ bool has_safe_task_storage(const std::string& btf_path) {
 int function_id(const std::string& function) {
   const btf* types = types_of({});
   return types != nullptr ? btf__find_by_name_kind(types, function.c_str(), BTF_KIND_FUNC) : -ENOENT;
+}
+
+int tracepoint_id(const std::string& tracepoint) {
+  const btf* types = types_of({});
+  return types != nullptr ? btf__find_by_name_kind(types, ("btf_trace_" + tracepoint).c_str(), BTF_KIND_TYPEDEF)
+                          : -ENOENT;
 }
 
 void forget_types() {

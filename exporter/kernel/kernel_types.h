@@ -40,6 +40,8 @@ bool has_safe_task_storage(const std::string& btf_path);
 
 /// Number of a function among the running kernel's own types; negative if there is none.
 int function_id(const std::string& function);
+/// The same for the type of a tracepoint's programs.
+int tracepoint_id(const std::string& tracepoint);
 
 /// Frees the data that these functions keep, seven megabytes. The next call reads it again. Not during such a call.
 void forget_types();

@@ -35,6 +35,8 @@ struct Family {
   Appears appears = Appears::at_once;
   Detail detail = Detail::full;      ///< of a histogram
   std::string_view sample_labels{};  ///< about tacho itself: names of the labels that its samples have, comma-separated
+  std::span<const std::string_view> hooks{};        ///< without any of these its values would be untrue
+  std::span<const std::string_view> value_hooks{};  ///< the hook that each label value needs besides
 
   /// The same family whose samples appear with their first event.
   [[nodiscard]] constexpr Family on_first_event() const {
@@ -46,6 +48,19 @@ struct Family {
   [[nodiscard]] constexpr Family with(Detail buckets) const {
     Family family = *this;
     family.detail = buckets;
+    return family;
+  }
+
+  /// The same family, which is absent if one of the hooks is not attached.
+  [[nodiscard]] constexpr Family seen_by(std::span<const std::string_view> needed) const {
+    Family family = *this;
+    family.hooks = needed;
+    return family;
+  }
+  /// The same family, each label value of which is absent without its own hook.
+  [[nodiscard]] constexpr Family each_seen_by(std::span<const std::string_view> needed) const {
+    Family family = *this;
+    family.value_hooks = needed;
     return family;
   }
 

@@ -85,8 +85,10 @@ Reading History::between(const Sums& older, const Sums& newer) const {
     return reading;
   }
   reading.rate = static_cast<double>(gain(older.requests, newer.requests)) * kNanosecondsPerSecond / elapsed;
-  reading.queue_share = share(static_cast<double>(gain(older.queue_ns, newer.queue_ns)),
-                              static_cast<double>(gain(older.duration_ns, newer.duration_ns)));
+  if (sees_queue_) {
+    reading.queue_share = share(static_cast<double>(gain(older.queue_ns, newer.queue_ns)),
+                                static_cast<double>(gain(older.duration_ns, newer.duration_ns)));
+  }
   reading.idle_share =
       share(static_cast<double>(gain(older.idle_ns, newer.idle_ns)), elapsed * static_cast<double>(threads_));
   return reading;
@@ -102,6 +104,7 @@ HistorySample History::part_way(const HistorySample& sample, double part) const 
   between.queue_ns = along(before.queue_ns, sample.queue_ns);
   between.idle_ns = along(before.idle_ns, sample.idle_ns);
   between.threads = sample.threads;
+  between.sees_queue = sample.sees_queue;
   between.duration.sum_ns = along(before.duration_ns, sample.duration.sum_ns);
   for (std::size_t slot = 0; slot < sample.duration.slots.size(); ++slot) {
     const std::uint64_t had = requests_ ? requests_->previous.slots.at(slot) : 0;
@@ -125,6 +128,7 @@ void History::push_one(std::uint64_t tick, const HistorySample& sample) {
   tick_ = tick;
   pushes_ = std::min(pushes_ + 1, sums_.size());
   threads_ = sample.threads;
+  sees_queue_ = sample.sees_queue;
   const Sums now{.time_ns = sample.time_ns,
                  .requests = total(sample.duration),
                  .duration_ns = sample.duration.sum_ns,

@@ -19,6 +19,7 @@ struct HistorySample {
   std::uint64_t queue_ns = 0;  ///< time that requests waited for their first read
   std::uint64_t idle_ns = 0;   ///< thread time spent in polling calls
   std::uint64_t threads = 0;   ///< that poll; not cumulative
+  bool sees_queue = true;      ///< false: queue_ns is unavailable
 };
 
 /// The activity of a target over some seconds. NaN: unavailable.
@@ -121,6 +122,7 @@ class History {
   std::uint64_t tick_ = 0;
   std::size_t pushes_ = 0;  ///< up to kRecent + 1
   std::uint64_t threads_ = 0;
+  bool sees_queue_ = true;
   std::unique_ptr<Requests> requests_;
 };
 

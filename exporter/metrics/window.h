@@ -28,9 +28,10 @@ struct TurnCounters {
 
 /// Operations and requests of a target so far, with the evidence for whether operations may be taken for requests.
 struct SocketCounters {
-  std::array<Moments, 2> direction;       ///< by Direction
-  std::optional<TurnCounters> turns;      ///< none: receives or sends are not visible
-  std::optional<std::uint64_t> queue_ns;  ///< time that requests waited for their first read; none: unavailable
+  std::array<Moments, 2> direction;   ///< by Direction
+  std::optional<TurnCounters> turns;  ///< none: receives or sends are not visible
+  std::optional<std::uint64_t>
+      queue_ns;  ///< time that requests waited for their first read; none: no arrivals are seen
 };
 
 /// Polling calls of a target so far.

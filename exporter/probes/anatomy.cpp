@@ -35,6 +35,9 @@ void add_parts(const Anatomy::Parts& parts, Sink& out) {
   out.each(parts.ns, [](std::uint64_t ns) { return Value::nanoseconds(static_cast<std::int64_t>(ns)); });
 }
 
+/// Who answered what when.
+constexpr std::array<std::string_view, 2> kTurns{"receive", "send"};
+
 constexpr std::array kEntries{
     AnatomyEntry{
         Family{"tacho_request_time_seconds_total", Type::counter, "seconds",
@@ -44,6 +47,7 @@ constexpr std::array kEntries{
                "semaphores; disk; network: in a call on a socket; event: in epoll, poll, select and the like; sleep; "
                "other. The parts add up to the durations of the requests whose mode is known.",
                "part", kPartNames}
+            .seen_by(kTurns)
             .on_first_event(),
         [](const AnatomySource& s, Sink& out) { add_parts(s.anatomy.all, out); }},
     AnatomyEntry{
@@ -54,6 +58,7 @@ constexpr std::array kEntries{
             "answered it, with other requests open, so the parts are those of all of these; unknown: not included in "
             "the parts.",
             "mode", kModeNames}
+            .seen_by(kTurns)
             .on_first_event(),
         [](const AnatomySource& s, Sink& out) {
           out.each(s.anatomy.all.requests, Value::count);
@@ -66,9 +71,11 @@ constexpr std::array kEntries{
             "Time of slow requests by the same parts. A request is slow above `probes.anatomy.slow`, by default above "
             "the target's own p99 of the last minute.",
             "part", kPartNames}
+            .seen_by(kTurns)
             .on_first_event(),
         [](const AnatomySource& s, Sink& out) { add_parts(s.anatomy.slow, out); }},
     AnatomyEntry{Family{"tacho_slow_requests_total", Type::counter, "", "Slow requests whose mode is known.", "", {}}
+                     .seen_by(kTurns)
                      .on_first_event(),
                  [](const AnatomySource& s, Sink& out) { out.add(Value::count(known(s.anatomy.slow))); }},
     AnatomyEntry{
@@ -79,6 +86,7 @@ constexpr std::array kEntries{
                "records was full.",
                "",
                {}}
+            .seen_by(kTurns)
             .on_first_event(),
         [](const AnatomySource& s, Sink& out) { out.add(Value::count(s.anatomy.unrecorded)); }},
     AnatomyEntry{
@@ -90,6 +98,7 @@ constexpr std::array kEntries{
             "queue inside the server.",
             "",
             {}}
+            .seen_by(kTurns)
             .with(metrics::Detail::coarse)
             .on_first_event(),
         [](const AnatomySource& s, Sink& out) { out.add(s.anatomy.handover); }},

@@ -83,15 +83,21 @@ constexpr std::array<std::string_view, 2> kBoundedMaps{"poll_blocks", "poll_stat
 /// A target's polls.
 class PollAccumulators final : public Accumulators {
  public:
-  /// @param seen whether polls are seen; @param only_sleeps whether only those that sleep are
-  PollAccumulators(kernel::MappedArray shards, bool seen, bool only_sleeps)
-      : shards_(std::move(shards)), seen_(seen), only_sleeps_(only_sleeps) {}
+  struct Sees {
+    bool polls = false;
+    bool only_sleeps = false;  ///< of polls, those that sleep
+    bool exits = false;        ///< of threads
+  };
+  PollAccumulators(kernel::MappedArray shards, const Sees& sees) : shards_(std::move(shards)), sees_(sees) {}
 
   void sample(const Look& look, TargetSample& sample) override {
-    if (seen_) {
+    if (sees_.polls) {
       const PollSnapshot s = snapshot();
       sample.poll = sample_of(s, keep_rising(s.times, look.now_ns));
-      sample.poll->counters.only_sleeps = only_sleeps_;
+      sample.poll->counters.only_sleeps = sees_.only_sleeps;
+      if (!sees_.exits) {
+        sample.poll->threads = 0;  // a share of their time would be one of the dead, too
+      }
     }
   }
 
@@ -116,8 +122,7 @@ class PollAccumulators final : public Accumulators {
   }
 
   const kernel::MappedArray shards_;
-  const bool seen_;
-  const bool only_sleeps_;
+  const Sees sees_;
   Rising<std::uint64_t> idle_ns_;
 };
 
@@ -132,8 +137,10 @@ class PollProbe final : public Probe {
     if (!shards) {
       return std::unexpected(shards.error());
     }
-    return std::make_shared<PollAccumulators>(std::move(*shards), object().attached("poll"),
-                                              object().method("poll") == kByScheduler);
+    const PollAccumulators::Sees sees{.polls = object().attached("poll"),
+                                      .only_sleeps = object().method("poll") == kByScheduler,
+                                      .exits = object().attached("thread_exit")};
+    return std::make_shared<PollAccumulators>(std::move(*shards), sees);
   }
 
   void remove_target(std::uint32_t index) override { blocks_.remove(index); }

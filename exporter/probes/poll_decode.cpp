@@ -25,6 +25,10 @@ struct PollSource {
 };
 using PollEntry = metrics::Entry<PollSource>;
 
+// Waits that are found under way would not end without the hook of polls, those of threads that end not without theirs.
+constexpr std::array<std::string_view, 1> kPolls{"poll"};
+constexpr std::array<std::string_view, 2> kPollsAndEnds{"poll", "thread_exit"};
+
 constexpr std::array kEntries{
     PollEntry{
         Family{"tacho_polls_total", Type::counter, "",
@@ -32,6 +36,7 @@ constexpr std::array kEntries{
                "time; nonblocking: called with a timeout of zero; error: interrupted or failed; "
                "blocked: where the scheduler observes polls, all that slept, whatever they returned.",
                "outcome", kOutcomes}
+            .seen_by(kPolls)
             .on_first_event(),
         [](const PollSource& s, Sink& out) {
           out.each(s.snapshot.completed, [](std::uint64_t each) { return Value::count(each); });
@@ -42,6 +47,7 @@ constexpr std::array kEntries{
                      "Duration of completed epoll_wait, poll and select calls, of all outcomes.",
                      "",
                      {}}
+                  .seen_by(kPolls)
                   .with(metrics::Detail::mean)
                   .on_first_event(),
               [](const PollSource& s, Sink& out) { out.add(s.snapshot.duration); }},
@@ -55,9 +61,11 @@ constexpr std::array kEntries{
             "are more.",
             "",
             {}}
+            .seen_by(kPolls)
             .on_first_event(),
         [](const PollSource& s, Sink& out) { out.add(Value::number(s.gauges.poll_mean)); }},
     PollEntry{Family{"tacho_poll_waiters", Type::gauge, "", "Threads that are waiting in a polling call now.", "", {}}
+                  .seen_by(kPollsAndEnds)
                   .on_first_event(),
               [](const PollSource& s, Sink& out) { out.add(Value::count(s.snapshot.times.waiting())); }},
     PollEntry{
@@ -67,6 +75,7 @@ constexpr std::array kEntries{
                "Thread time spent waiting in polling calls, waits in progress included.",
                "",
                {}}
+            .seen_by(kPolls)
             .on_first_event(),
         [](const PollSource& s, Sink& out) { out.add(Value::nanoseconds(static_cast<std::int64_t>(s.idle_ns))); }},
     PollEntry{Family{"tacho_threads",
@@ -76,6 +85,7 @@ constexpr std::array kEntries{
                      "polls, those that have slept in one.",
                      "",
                      {}}
+                  .seen_by(kPollsAndEnds)
                   .on_first_event(),
               [](const PollSource& s, Sink& out) { out.add(Value::count(not_negative(s.snapshot.threads))); }},
 };

@@ -14,6 +14,7 @@
 #include "kernel/bpf_object.h"
 #include "kernel/shards.h"
 #include "metrics/family.h"
+#include "metrics/unseen.h"
 #include "metrics/value.h"
 #include "metrics/window.h"
 #include "probes/cpu_limits.h"
@@ -47,6 +48,7 @@ struct ProbeInfo {
   std::string_view name;
   std::span<const metrics::Family> families;
   std::span<const std::string_view> bounded_maps;  ///< maps whose fill is exported
+  metrics::Unseen unseen{};                        ///< what hooks that are not attached do not show
 };
 
 /// Occasions for work of a probe that no event triggers.
@@ -102,7 +104,11 @@ class Probe {
 
  protected:
   /// @param object none in tests
-  Probe(const ProbeInfo& info, std::unique_ptr<kernel::BpfObject> object) : info_(info), object_(std::move(object)) {}
+  Probe(const ProbeInfo& info, std::unique_ptr<kernel::BpfObject> object) : info_(info), object_(std::move(object)) {
+    if (object_) {
+      info_.unseen = metrics::Unseen(info_.families, [this](std::string_view hook) { return object_->lacks(hook); });
+    }
+  }
 
  private:
   ProbeInfo info_;

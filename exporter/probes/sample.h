@@ -25,6 +25,8 @@ struct SocketSample {
   metrics::FineHistogram duration;  ///< of requests: arrival to first byte of the reply
   std::uint64_t in_flight = 0;
   std::uint64_t server_connections = 0;  ///< that are open
+  bool knows_in_flight = true;           ///< false: hooks are missing, and it would only grow
+  bool knows_connections = true;         ///< the same
   std::uint64_t own_ns = 0;              ///< estimated time of the probe's programs for the target
   std::uint64_t followed = 0;            ///< operations whose frames of HTTP/2 were looked at
   std::optional<Anatomy> anatomy;        ///< time of requests by part, if available

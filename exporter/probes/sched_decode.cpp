@@ -85,6 +85,9 @@ struct SchedSource {
 };
 using SchedEntry = metrics::Entry<SchedSource>;
 
+/// Also of the CPUs that threads are allowed to run on.
+constexpr std::array<std::string_view, 1> kByThreads{"threads"};
+
 constexpr std::array kEntries{
     SchedEntry{
         Family{
@@ -92,13 +95,15 @@ constexpr std::array kEntries{
             "Thread time by state, time in the current state included. running: on a CPU; runnable: waiting for a CPU; "
             "sleeping: interruptible sleep; iowait: any other sleep that the kernel flags as waiting for I/O; blocked: "
             "the rest.",
-            "state", kStates},
+            "state", kStates}
+            .seen_by(kByThreads),
         [](const SchedSource& s, Sink& out) { out.each(s.totals.state_ns, seconds); }},
     SchedEntry{
         Family{"tacho_offcpu_seconds_total", Type::counter, "seconds",
                "Thread time off CPU (sleeping, blocked, iowait) by the system call that the thread was in, waits in "
                "progress included. none: in no system call (page faults); other: in one that has no series of its own.",
                "syscall", kCallNames}
+            .seen_by(kByThreads)
             .on_first_event(),
         [](const SchedSource& s, Sink& out) { out.each(s.totals.offcpu_ns, seconds); }},
     SchedEntry{Family{"tacho_runqueue_delay_seconds",
@@ -107,6 +112,7 @@ constexpr std::array kEntries{
                       "Time that a thread waited for a CPU: from its wake-up or preemption until it ran.",
                       "",
                       {}}
+                   .seen_by(kByThreads)
                    .with(metrics::Detail::mean)
                    .on_first_event(),
                [](const SchedSource& s, Sink& out) { out.add(s.runqueue_delay); }},
@@ -128,7 +134,8 @@ constexpr std::array kEntries{
                "CPUs that the target may use: the minimum of the CPUs that are online, the quotas and cpusets of its "
                "cgroup and those above it, and the CPUs that its threads are allowed to run on.",
                "",
-               {}},
+               {}}
+            .seen_by(kByThreads),
         [](const SchedSource& s, Sink& out) { out.add(Value::number(s.allowance.cores)); }},
 };
 

@@ -54,6 +54,8 @@ class SocketProbe final : public Probe {
         targets_(environment.indices) {
     common_->sees_turns = object().attached("receive") && object().attached("send");
     common_->sees_arrivals = object().attached("data_ready");
+    common_->sees_ends = object().attached("state_change");
+    common_->sweeps = object().attached("sweep");
     if (anatomy.enabled) {
       common_->recorder.open(object());
     }

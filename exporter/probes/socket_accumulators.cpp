@@ -65,6 +65,8 @@ void SocketAccumulators::sample(const Look& look, TargetSample& sample) {
   } else if (!common_->sees_arrivals) {
     part.counters.queue_ns.reset();
   }
+  part.knows_in_flight = common_->sees_turns && common_->sees_ends && common_->sweeps;
+  part.knows_connections = common_->sees_ends;
 }
 
 void SocketAccumulators::tick(const Look& look, TargetSample& sample) {

@@ -38,6 +38,8 @@ struct SocketCommon {
   config::AnatomySwitch anatomy;
   bool sees_turns = false;     ///< receives and sends
   bool sees_arrivals = false;  ///< of data
+  bool sees_ends = false;      ///< of connections
+  bool sweeps = false;         ///< and so ends what nobody answers
   Recorder recorder;
 };
 

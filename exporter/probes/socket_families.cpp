@@ -18,6 +18,18 @@ using metrics::Value;
 constexpr std::array<std::string_view, 2> kDirections{"send", "receive"};
 constexpr std::array<std::string_view, 2> kRoles{"server", "client"};
 
+// The hooks without which a family would be untrue.
+using Hooks = std::string_view;
+constexpr std::array kOperations{Hooks{"send"}, Hooks{"receive"}};  // by direction
+constexpr std::array kSends{Hooks{"send"}};
+constexpr std::array kTurns{Hooks{"receive"}, Hooks{"send"}};
+constexpr std::array kArrivals{Hooks{"receive"}, Hooks{"send"}, Hooks{"data_ready"}};
+constexpr std::array kEnds{Hooks{"receive"}, Hooks{"send"}, Hooks{"state_change"}};
+constexpr std::array kSwept{Hooks{"receive"}, Hooks{"send"}, Hooks{"sweep"}};
+constexpr std::array kEndsAndSwept{Hooks{"receive"}, Hooks{"send"}, Hooks{"state_change"}, Hooks{"sweep"}};
+constexpr std::array kConnections{Hooks{"state_change"}};
+constexpr std::array kFirstReads{Hooks{"receive"}, Hooks{"state_change"}};
+
 struct SocketSource {
   const SocketSnapshot& snapshot;
   const metrics::Gauges& gauges;
@@ -30,40 +42,47 @@ Value seconds(std::uint64_t ns) {
 
 constexpr std::array kEntries{
     SocketEntry{Family{"tacho_socket_operations_total", Type::counter, "", "Successful socket operations.", "direction",
-                       kDirections},
+                       kDirections}
+                    .each_seen_by(kOperations),
                 [](const SocketSource& s, Sink& out) {
                   out.each(s.snapshot.moments, [](const Moments& m) { return Value::count(m.operations); });
                 }},
     SocketEntry{Family{"tacho_socket_bytes_total", Type::counter, "", "Payload bytes of successful socket operations.",
-                       "direction", kDirections},
+                       "direction", kDirections}
+                    .each_seen_by(kOperations),
                 [](const SocketSource& s, Sink& out) {
                   out.each(s.snapshot.moments, [](const Moments& m) { return Value::count(m.bytes); });
                 }},
     SocketEntry{Family{"tacho_socket_intervals_total", Type::counter, "",
                        "Intervals between consecutive operations of the whole target, all threads merged.", "direction",
-                       kDirections},
+                       kDirections}
+                    .each_seen_by(kOperations),
                 [](const SocketSource& s, Sink& out) {
                   out.each(s.snapshot.moments, [](const Moments& m) { return Value::count(m.intervals); });
                 }},
     SocketEntry{Family{"tacho_socket_interval_seconds_total", Type::counter, "seconds", "Sum of the intervals.",
-                       "direction", kDirections},
+                       "direction", kDirections}
+                    .each_seen_by(kOperations),
                 [](const SocketSource& s, Sink& out) {
                   out.each(s.snapshot.moments, [](const Moments& m) { return Value::nanoseconds(m.interval_ns); });
                 }},
     SocketEntry{Family{"tacho_socket_interval_seconds_squared_total", Type::counter, "",
-                       "Sum of the squared intervals, in s².", "direction", kDirections},
+                       "Sum of the squared intervals, in s².", "direction", kDirections}
+                    .each_seen_by(kOperations),
                 [](const SocketSource& s, Sink& out) {
                   out.each(s.snapshot.moments,
                            [](const Moments& m) { return Value::number(metrics::seconds_squared(m.square_ns2)); });
                 }},
     SocketEntry{Family{"tacho_socket_idle_gaps_total", Type::counter, "",
                        "Intervals above the idle limit; they are not counted as intervals.", "direction", kDirections}
+                    .each_seen_by(kOperations)
                     .on_first_event(),
                 [](const SocketSource& s, Sink& out) {
                   out.each(s.snapshot.moments, [](const Moments& m) { return Value::count(m.idle_gaps); });
                 }},
     SocketEntry{Family{"tacho_socket_idle_gap_seconds_total", Type::counter, "seconds", "Sum of the idle gaps.",
                        "direction", kDirections}
+                    .each_seen_by(kOperations)
                     .on_first_event(),
                 [](const SocketSource& s, Sink& out) {
                   out.each(s.snapshot.moments, [](const Moments& m) { return seconds(m.idle_gap_ns); });
@@ -75,15 +94,18 @@ constexpr std::array kEntries{
                "Sends per second over {window} or the last 2048 sends, whichever is longer (ISPASS 2024, eq. 1). "
                "Requests per second where a reply is one send; see tacho_requests_total.",
                "",
-               {}},
+               {}}
+            .seen_by(kSends),
         [](const SocketSource& s, Sink& out) { out.add(Value::number(s.gauges.observed_rps)); }},
     SocketEntry{Family{"tacho_inter_syscall_variance_seconds_squared", Type::gauge, "",
                        "Variance of the intervals over {window} (ISPASS 2024, eq. 2), in s².", "direction", kDirections}
+                    .each_seen_by(kOperations)
                     .on_first_event(),
                 [](const SocketSource& s, Sink& out) { out.each(s.gauges.variance, Value::number); }},
     SocketEntry{Family{"tacho_inter_syscall_cv2", Type::gauge, "",
                        "Squared coefficient of variation of the intervals over {window}: variance / mean².",
                        "direction", kDirections}
+                    .each_seen_by(kOperations)
                     .on_first_event(),
                 [](const SocketSource& s, Sink& out) { out.each(s.gauges.cv2, Value::number); }},
     SocketEntry{Family{"tacho_requests_total",
@@ -91,7 +113,8 @@ constexpr std::array kEntries{
                        "",
                        "Requests answered: turns on server sockets, completed by the first send after a receive.",
                        "",
-                       {}},
+                       {}}
+                    .seen_by(kTurns),
                 [](const SocketSource& s, Sink& out) { out.add(Value::count(requests(s.snapshot))); }},
     SocketEntry{
         Family{
@@ -102,7 +125,8 @@ constexpr std::array kEntries{
             "that the server had to wait for.",
             "",
             {},
-            true},
+            true}
+            .seen_by(kTurns),
         [](const SocketSource& s, Sink& out) { out.add(s.snapshot.duration); }},
     SocketEntry{
         Family{
@@ -113,6 +137,7 @@ constexpr std::array kEntries{
             "read of that data.",
             "",
             {}}
+            .seen_by(kArrivals)
             .with(metrics::Detail::coarse),
         [](const SocketSource& s, Sink& out) { out.add(s.snapshot.queue); }},
     SocketEntry{
@@ -124,6 +149,7 @@ constexpr std::array kEntries{
             "if it arrives at once.",
             "",
             {}}
+            .seen_by(kArrivals)
             .with(metrics::Detail::mean)
             .on_first_event(),
         [](const SocketSource& s, Sink& out) { out.add(receive_times(s.snapshot)); }},
@@ -133,6 +159,7 @@ constexpr std::array kEntries{
                        "Time from the last read of a request to the first byte of its reply.",
                        "",
                        {}}
+                    .seen_by(kTurns)
                     .with(metrics::Detail::mean)
                     .on_first_event(),
                 [](const SocketSource& s, Sink& out) { out.add(s.snapshot.service); }},
@@ -144,19 +171,22 @@ constexpr std::array kEntries{
                "connection ends, or more is sent after 5 s in which nothing was, though there was room.",
                "",
                {}}
+            .seen_by(kTurns)
             .with(metrics::Detail::mean)
             .on_first_event(),
         [](const SocketSource& s, Sink& out) { out.add(s.snapshot.reply); }},
     SocketEntry{
         Family{
-            "tacho_requests_in_flight", Type::gauge, "", "Requests that have been read and not yet answered.", "", {}},
+            "tacho_requests_in_flight", Type::gauge, "", "Requests that have been read and not yet answered.", "", {}}
+            .seen_by(kEndsAndSwept),
         [](const SocketSource& s, Sink& out) { out.add(Value::count(in_flight(s.snapshot))); }},
     SocketEntry{Family{"tacho_requests_unanswered_total",
                        Type::counter,
                        "",
                        "Connections that ended with a request unanswered.",
                        "",
-                       {}},
+                       {}}
+                    .seen_by(kEnds),
                 [](const SocketSource& s, Sink& out) { out.add(Value::count(s.snapshot.unanswered)); }},
     SocketEntry{Family{"tacho_oneway_messages_total",
                        Type::counter,
@@ -166,6 +196,7 @@ constexpr std::array kEntries{
                        "not answered within seconds.",
                        "",
                        {}}
+                    .seen_by(kSwept)
                     .on_first_event(),
                 [](const SocketSource& s, Sink& out) { out.add(Value::count(s.snapshot.oneway)); }},
     SocketEntry{
@@ -176,6 +207,7 @@ constexpr std::array kEntries{
                "are known when their connections end, and no other family counts them.",
                "",
                {}}
+            .seen_by(kEnds)
             .on_first_event(),
         [](const SocketSource& s, Sink& out) { out.add(Value::count(s.snapshot.unseen_replies)); }},
     SocketEntry{Family{"tacho_handshakes_total",
@@ -184,10 +216,12 @@ constexpr std::array kEntries{
                        "Turns of TLS handshakes on server sockets; they are not counted as requests.",
                        "",
                        {}}
+                    .seen_by(kTurns)
                     .on_first_event(),
                 [](const SocketSource& s, Sink& out) { out.add(Value::count(s.snapshot.handshakes)); }},
     SocketEntry{Family{"tacho_connections_total", Type::counter, "",
-                       "Connections accepted (server) and opened (client).", "role", kRoles},
+                       "Connections accepted (server) and opened (client).", "role", kRoles}
+                    .seen_by(kConnections),
                 [](const SocketSource& s, Sink& out) { out.each(s.snapshot.connections_opened, Value::count); }},
     SocketEntry{
         Family{"tacho_multiplexed_connections_total",
@@ -197,14 +231,17 @@ constexpr std::array kEntries{
                "detected by HTTP/2's preface, by its choice in a TLS handshake, or by requests that overlap.",
                "",
                {}}
+            .seen_by(kTurns)
             .on_first_event(),
         [](const SocketSource& s, Sink& out) { out.add(Value::count(s.snapshot.multiplexed_connections)); }},
-    SocketEntry{Family{"tacho_connections_active", Type::gauge, "", "Connections that are open now.", "role", kRoles},
-                [](const SocketSource& s, Sink& out) {
-                  for (const socket_role role : {TACHO_ROLE_SERVER, TACHO_ROLE_CLIENT}) {
-                    out.add(Value::count(active_connections(s.snapshot, role)));
-                  }
-                }},
+    SocketEntry{
+        Family{"tacho_connections_active", Type::gauge, "", "Connections that are open now.", "role", kRoles}.seen_by(
+            kConnections),
+        [](const SocketSource& s, Sink& out) {
+          for (const socket_role role : {TACHO_ROLE_SERVER, TACHO_ROLE_CLIENT}) {
+            out.add(Value::count(active_connections(s.snapshot, role)));
+          }
+        }},
     SocketEntry{
         Family{"tacho_connection_accept_wait_seconds",
                Type::histogram,
@@ -213,6 +250,7 @@ constexpr std::array kEntries{
                "pause.",
                "",
                {}}
+            .seen_by(kFirstReads)
             .with(metrics::Detail::mean)
             .on_first_event(),
         [](const SocketSource& s, Sink& out) { out.add(s.snapshot.accept_wait); }},
@@ -222,6 +260,7 @@ constexpr std::array kEntries{
             "Requests from the node itself that the target has answered (server), and calls that the node itself made "
             "in the target (client), where exclude_clients leaves them out. No other family counts them.",
             "role", kRoles}
+            .seen_by(kTurns)
             .on_first_event(),
         [](const SocketSource& s, Sink& out) { out.each(s.snapshot.node_requests, Value::count); }},
 };
@@ -238,6 +277,7 @@ constexpr std::array kDependencyEntries{
                "limits.max_peers are counted as other.",
                "peer",
                {}}
+            .seen_by(kTurns)
             .on_first_event(),
         [](const Dependencies& s, Sink& out) {
           for (const Dependency& peer : s) {
@@ -250,6 +290,7 @@ constexpr std::array kDependencyEntries{
                            "Time from the last send of a call to the first byte of the answer.",
                            "peer",
                            {}}
+                        .seen_by(kTurns)
                         .with(metrics::Detail::coarse)
                         .on_first_event(),
                     [](const Dependencies& s, Sink& out) {
@@ -265,6 +306,7 @@ constexpr std::array kDependencyEntries{
                            "had read a request and not answered it. Absent where there was none.",
                            "peer",
                            {}}
+                        .seen_by(kTurns)
                         .on_first_event(),
                     [](const Dependencies& s, Sink& out) {
                       for (const Dependency& peer : s) {

@@ -84,6 +84,11 @@ constexpr auto kShedRequests =
     joined(kMultiplexed, std::array{Names{"tacho_handshakes_total"}, Names{"tacho_multiplexed_connections_total"},
                                     Names{"tacho_oneway_messages_total"}, Names{"tacho_unseen_replies_total"}});
 
+/// What begins or ends with an arrival. Where only arrivals are told of, the family is absent instead.
+constexpr std::array kUnseenArrivals{Names{"tacho_bottleneck"}, Names{"tacho_dependency_duration_seconds"},
+                                     Names{"tacho_request_duration_seconds"}, Names{"tacho_request_time_seconds_total"},
+                                     Names{"tacho_slow_request_time_seconds_total"}};
+
 constexpr std::array<ConditionEntry, kConditions> kTable{{
     {"multiplexed",
      "connections carry several requests at a time (pipelining, HTTP/2): requests are under-counted, and those that "
@@ -118,6 +123,9 @@ constexpr std::array<ConditionEntry, kConditions> kTable{{
      "their turns, which are fewer than their requests; at 5 most connections are not followed, requests are estimated "
      "by the share of operations on the others, and those in flight are only of the others",
      kShedRequests},
+    {"unseen_arrivals",
+     "the hook data_ready is not attached: a request begins when it is read, and a call ends when its answer is read",
+     kUnseenArrivals},
 }};
 
 }  // namespace

@@ -19,9 +19,10 @@ enum class Condition : std::uint8_t {
   multiplexed_calls,
   unseen_polls,
   shed,
-  shed_requests
+  shed_requests,
+  unseen_arrivals
 };
-inline constexpr std::size_t kConditions = 11;
+inline constexpr std::size_t kConditions = 12;
 
 /// A condition is about the families that it names, and no other. HELP, METRICS.md, dashboards, alerts and the rules
 /// for autoscalers are generated from the table.

@@ -91,6 +91,10 @@ Conditions conditions(const metrics::WindowSample& older, const metrics::WindowS
     const std::uint64_t one_way = turns->one_way - turns_before.one_way;
     set(Condition::one_way, share_above(one_way, turns->requests - turns_before.requests + one_way, kOneWayShare));
     set(Condition::multiplexed_calls, calls_are_multiplexed(turns_before, *turns));
+    // Where they are seen, they always are: nothing is to be judged.
+    if (!newer.socket->queue_ns) {
+      set(Condition::unseen_arrivals, true);
+    }
   }
   if (polls && !polls->only_sleeps) {
     set(Condition::busy_polling, share_above(polls->nonblocking - polls_before.nonblocking,

@@ -71,6 +71,7 @@ std::span<const PageWriter::Rows::value_type> PageWriter::read(const State& stat
     row.reserve_as(rows_.front().second);  // all have the same families
     target->parts->accumulators[probe]->read(target->look(format != metrics::Format::prometheus_text),
                                              target->found.gauges, row);
+    state.probes[probe].unseen.hide(row);
     shown(*target, state.probes.size()).appeared[probe].apply(state.probes[probe].families, row);
   }
   return std::span(rows_).first(used);

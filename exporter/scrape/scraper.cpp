@@ -36,6 +36,7 @@ Scraper::Scraper(const config::Config& config, std::vector<std::unique_ptr<probe
       style_(std::make_shared<const Style>(config)),
       targets_(table.indices()),
       objects_(std::make_shared<const std::vector<ObservedObject>>(sources_.size())),
+      lost_(sources_.size()),
       limits_(config.limits) {
   set_texts();
   publish();
@@ -64,9 +65,12 @@ std::shared_ptr<const Lines> Scraper::lines_of(const targets::Target& target, me
 void Scraper::look_after(probes::Occasion occasion) {
   for (const auto& probe : probes_) {
     const std::string_view name = probe->info().name;
-    if (auto done = probe->look_after(occasion, kernel_now_ns());
-        !done && (occasion != probes::Occasion::second || maintenance_.insert(name).second)) {
-      spdlog::warn("probe {}: {}", name, done.error().message);
+    auto done = probe->look_after(occasion, kernel_now_ns());
+    std::string why = done ? "" : std::move(done.error().message);
+    std::string& reported = maintenance_[{name, occasion}];
+    if (!why.empty() && why != reported) {
+      spdlog::warn("probe {}: {}", name, why);
+      reported = std::move(why);
     }
   }
 }
@@ -77,7 +81,15 @@ void Scraper::look_at_objects() {
     const ObservedObject& before = (*objects_)[i];
     ObservedObject& now = objects->emplace_back(sources_[i](false), before.skipped);
     now.skipped += kernel::skipped_events(before.health.programs, now.health.programs);
+    if (now.health.lost_error.empty()) {
+      lost_.at(i) = lost_events(now.health);
+    } else if (unreadable_.insert(i).second) {
+      spdlog::warn("{}: whether it loses events is unknown, tacho_lost_events_total lacks them: {}", now.health.name,
+                   now.health.lost_error);
+    }
   }
+  const auto is_unreadable = [](const ObservedObject& object) { return !object.health.lost_error.empty(); };
+  losses_known_ = std::ranges::none_of(*objects, is_unreadable);
   objects_ = std::move(objects);
 }
 
@@ -85,7 +97,7 @@ metrics::Losses Scraper::total_losses() const {
   metrics::Losses sum{.requests = losses_.requests};
   for (std::size_t i = 0; i < objects_->size(); ++i) {
     // What the first one loses is news of targets, which discovery makes up for.
-    sum.lost += i > 0 ? lost_events((*objects_)[i].health) : 0;
+    sum.lost += i > 0 ? lost_[i] : 0;
     sum.skipped += (*objects_)[i].skipped;
   }
   return sum;
@@ -140,19 +152,24 @@ void Scraper::sample(Kept& kept) const {
                    .duration = socket ? socket->duration : metrics::FineHistogram{},
                    .queue_ns = socket ? socket->counters.queue_ns.value_or(0) : 0,
                    .idle_ns = poll ? poll->counters.ns : 0,
-                   .threads = poll ? poll->threads : 0},
+                   .threads = poll ? poll->threads : 0,
+                   .sees_queue = !socket || socket->counters.queue_ns.has_value()},
                   wait_sums(sample));
   const ShedSeen seen = shed_seen(sample);
   kept.shed_input = shed_input(std::exchange(kept.shed_seen, seen), seen);
 }
 
-void Scraper::find(Kept& kept) {
+void Scraper::find(Kept& kept) const {
   auto now = std::make_shared<TargetState>(*kept.published);
   Findings& found = now->found;
   const auto samples = kept.window.samples();
   const auto highest_shed = kept.highest_shed();
   found.gauges = kept.window.gauges();
   found.conditions = conditions(samples.front(), samples.back(), found.gauges.few_samples, highest_shed);
+  if (auto& lost = found.conditions.at(static_cast<std::size_t>(Condition::lost_events));
+      !losses_known_ && lost == false) {
+    lost.reset();
+  }
   found.saturation = saturation(samples);
   found.own_time = kept.shed_seen.own;
   if (highest_shed) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -98,6 +99,7 @@ class Scraper final : public targets::TargetObserver {
     ShedSeen shed_seen;                                     // as of the last sample
     ShedInput shed_input;                                   // between the last two
     std::array<std::int64_t, TACHO_SHED_LEVELS> shed_at{};  // when a level was at least this; 0: never
+    std::vector<std::size_t> lacking{};                     // probes that do not watch it yet
 
     /// The highest level over the window; none if it never had one.
     [[nodiscard]] std::optional<ShedLevel> highest_shed() const;
@@ -108,10 +110,22 @@ class Scraper final : public targets::TargetObserver {
   /// Takes a sample, and updates what is kept of the target over time.
   void sample(Kept& kept) const;
   /// Publishes what the samples say.
-  static void find(Kept& kept);
+  void find(Kept& kept) const;
   /// Keeps the cost of the programs within the limits.
   void shed(std::int64_t now_ns);
-  Result<Accumulators> add_to_probes(std::uint32_t index);
+  /// What the probes have of a new target.
+  struct Additions {
+    Accumulators accumulators;         ///< by probe
+    std::vector<std::size_t> lacking;  ///< probes that could not take it
+    Error error;                       ///< of the last of them
+  };
+  Additions add_to_probes(std::uint32_t index);
+  void remove_from_probes(std::uint32_t index, std::span<const std::size_t> lacking);
+  struct Retried {
+    bool any = false;            ///< a target got a probe that it lacked
+    Result<void> still_lacking;  ///< an error if some targets lack one
+  };
+  Retried add_to_lacking_probes();
   /// Reads the state of the objects.
   void look_at_objects();
   [[nodiscard]] metrics::Losses total_losses() const;
@@ -131,14 +145,18 @@ class Scraper final : public targets::TargetObserver {
   std::map<std::uint32_t, Accumulators> prepared_;                 // of vacant indices
   std::shared_ptr<const std::vector<ObservedObject>> objects_;     // as of the last sample
   metrics::Losses losses_;                                         // the same
-  std::uint64_t tick_ = 0;                                         // of the last sample
+  std::vector<std::uint64_t> lost_;                                // by object, when that was read last
+  bool losses_known_ = true;                                       // of all objects, as of the last sample
+  std::set<std::size_t> unreadable_;  // objects whose losses were not, and that was reported
+  std::uint64_t tick_ = 0;            // of the last sample
   std::int64_t first_sample_ns_ = 0;
   config::Limits limits_;
   Shedding shedding_;
   std::function<void(target_ref, ShedLevel)> on_shed_ = [](target_ref, ShedLevel) {};
   std::int64_t last_shed_ns_ = 0;
   bool unflushed_ = false;
-  std::set<std::string_view> maintenance_;  // probes whose work failed, and was reported
+  std::map<std::pair<std::string_view, probes::Occasion>, std::string>
+      maintenance_;  // what failed last, and was reported
   ReloadState reload_;
   boundary::Readers readers_;
   Published published_;

@@ -1,6 +1,8 @@
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <future>
+#include <span>
 
 #include "base/beside.h"
 #include "scrape/kernel_clock.h"
@@ -43,40 +45,88 @@ std::shared_ptr<const TargetState> news_of(const targets::Target& target, const 
   return now;
 }
 
+/// In the place of what a probe had no memory for: the others watch the target.
+class Unwatched final : public probes::Accumulators {
+ public:
+  void sample(const probes::Look& /*look*/, probes::TargetSample& /*sample*/) override {}
+  void read(const probes::Look& /*look*/, const metrics::Gauges& /*gauges*/, metrics::Row& /*row*/) override {}
+};
+
 }  // namespace
 
-Result<Scraper::Accumulators> Scraper::add_to_probes(std::uint32_t index) {
+Scraper::Additions Scraper::add_to_probes(std::uint32_t index) {
   unflushed_ = true;
-  Accumulators all;
-  for (const auto& probe : probes_) {
-    auto added = probe->add_target(index);
-    if (!added) {
-      for (std::size_t done = 0; done < all.size(); ++done) {
-        probes_[done]->remove_target(index);
-      }
-      return std::unexpected(added.error().within("probe " + std::string(probe->info().name)));
+  Additions all;
+  for (std::size_t i = 0; i < probes_.size(); ++i) {
+    auto added = probes_[i]->add_target(index);
+    if (added) {
+      all.accumulators.push_back(std::move(*added));
+    } else {
+      all.accumulators.push_back(std::make_shared<Unwatched>());
+      all.lacking.push_back(i);
+      all.error = added.error().within("probe " + std::string(probes_[i]->info().name));
     }
-    all.push_back(std::move(*added));
   }
   return all;
 }
 
+void Scraper::remove_from_probes(std::uint32_t index, std::span<const std::size_t> lacking) {
+  unflushed_ = true;
+  for (std::size_t i = 0; i < probes_.size(); ++i) {
+    if (std::ranges::find(lacking, i) == lacking.end()) {
+      probes_[i]->remove_target(index);
+    }
+  }
+}
+
+Scraper::Retried Scraper::add_to_lacking_probes() {
+  Retried result;
+  for (const auto& kept : targets_) {
+    if (!kept || kept->lacking.empty()) {
+      continue;
+    }
+    const std::uint32_t index = kept->target->ref.index;
+    auto accumulators = kept->published->parts->accumulators;
+    std::erase_if(kept->lacking, [&](std::size_t i) {
+      auto added = probes_[i]->add_target(index);
+      if (!added) {
+        result.still_lacking = std::unexpected(added.error()
+                                                   .within("probe " + std::string(probes_[i]->info().name))
+                                                   .within("target " + kept->target->wanted.name));
+        return false;
+      }
+      unflushed_ = true;
+      result.any = true;
+      accumulators[i] = std::move(*added);
+      return true;
+    });
+    if (accumulators != kept->published->parts->accumulators) {
+      auto now = std::make_shared<TargetState>(*kept->published);
+      now->parts = std::make_shared<const TargetParts>(now->parts->id, std::move(accumulators), now->parts->past);
+      kept->published = std::move(now);
+    }
+  }
+  return result;
+}
+
 Result<void> Scraper::target_added(const targets::Target& target) {
   const std::uint32_t index = target.ref.index;
-  Result<Accumulators> accumulators;
+  Additions added;
   if (auto prepared = prepared_.extract(index)) {
-    accumulators = std::move(prepared.mapped());
-  } else if (accumulators = add_to_probes(index); !accumulators) {
-    return std::unexpected(accumulators.error());
+    added.accumulators = std::move(prepared.mapped());
+  } else if (added = add_to_probes(index); !probes_.empty() && added.lacking.size() == probes_.size()) {
+    return std::unexpected(added.error);
   }
   auto past = std::make_shared<Past>(style_->window);
   TargetState state;
   state.index = index;
   state.epoch = target.ref.epoch;
-  state.parts = std::make_shared<const TargetParts>(target_id(target.wanted.labels), std::move(*accumulators), past);
+  state.parts =
+      std::make_shared<const TargetParts>(target_id(target.wanted.labels), std::move(added.accumulators), past);
   state.lines = lines_of(target, std::chrono::system_clock::now());
   auto kept =
       std::make_unique<Kept>(&target, std::move(past), metrics::Window(style_->window), 0, news_of(target, state));
+  kept->lacking = std::move(added.lacking);
   // All counters begin at 0 now: what happens until the next sample is in the window, too.
   sample(*kept);
   find(*kept);
@@ -85,11 +135,10 @@ Result<void> Scraper::target_added(const targets::Target& target) {
 }
 
 void Scraper::target_removed(const targets::Target& target) {
-  unflushed_ = true;
-  for (const auto& probe : probes_) {
-    probe->remove_target(target.ref.index);
-  }
-  targets_.at(target.ref.index).reset();
+  auto& kept = targets_.at(target.ref.index);
+  remove_from_probes(target.ref.index,
+                     kept ? std::span<const std::size_t>(kept->lacking) : std::span<const std::size_t>());
+  kept.reset();
 }
 
 bool Scraper::has_answered(const targets::Target& target) const {
@@ -114,8 +163,9 @@ void Scraper::targets_known() {
 }
 
 Result<void> Scraper::targets_changed() {
+  auto [any_more, result] = add_to_lacking_probes();
   if (!unflushed_) {
-    return {};
+    return result;
   }
   // The kernel lets each of them wait for the same thing.
   std::vector<std::future<Result<void>>> waiting;
@@ -123,13 +173,16 @@ Result<void> Scraper::targets_changed() {
   for (const auto& probe : probes_) {
     waiting.push_back(begin_beside([&probe] { return probe->flush(); }));
   }
-  Result<void> result;
+  unflushed_ = false;
   for (auto& future : waiting) {
     if (auto done = future.get(); !done) {
       result = done;
+      unflushed_ = true;
     }
   }
-  unflushed_ = !result;
+  if (any_more) {
+    look_after(probes::Occasion::targets_added);  // their members have been known for a while
+  }
   return result;
 }
 
@@ -152,8 +205,10 @@ void Scraper::prepare() {
     if (prepared_.contains(index) || prepared_.size() >= kPrepared) {
       continue;
     }
-    if (auto added = add_to_probes(index)) {
-      prepared_.emplace(index, std::move(*added));
+    if (auto added = add_to_probes(index); added.lacking.empty()) {
+      prepared_.emplace(index, std::move(added.accumulators));
+    } else {
+      remove_from_probes(index, added.lacking);
     }
   }
   if (prepared_.size() == before) {

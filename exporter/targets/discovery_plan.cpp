@@ -96,6 +96,7 @@ void Discovery::apply(std::vector<DesiredTarget> wanted, Time now) {
     news_.note(changes.came, changes.went);
     first = false;
     if (auto done = observer_.targets_changed(); !done) {
+      ++table_.shortfalls().failed;
       changes.failures.push_back(done.error().message);
     }
     for (const Target* target : table_.all()) {
@@ -126,7 +127,8 @@ void Discovery::apply(std::vector<DesiredTarget> wanted, Time now) {
   if (!failures.empty()) {
     problems_.log(
         LogLevel::error, "targets",
-        std::to_string(failures.size()) + " targets cannot be watched, tried again every second: " + failures.front());
+        std::to_string(failures.size()) +
+            " targets cannot be watched, or not by all probes, tried again every second: " + failures.front());
   }
   if (again) {
     schedule(now);

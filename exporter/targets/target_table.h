@@ -42,7 +42,7 @@ class TargetObserver {
   /// Whether the target has answered a request in the last minutes. A target that has not gives way first.
   [[nodiscard]] virtual bool has_answered(const Target& target) const = 0;
   /// Called after a number of additions and removals, before the kernel gets the members of the new targets. It waits
-  /// for the kernel.
+  /// for the kernel. After an error it is called again, every second.
   virtual Result<void> targets_changed() = 0;
   /// Called when the kernel has the members of all targets, which may be published from then on.
   virtual void targets_known() = 0;

@@ -29,7 +29,9 @@ Row parse_row(const json& object) {
   row.saturation = number(object, "saturation");
   row.queue_share = number(object, "queue_share");
   row.idle_share = number(object, "idle_share");
-  row.in_flight = object.at("in_flight").get<std::uint64_t>();
+  if (const json& in_flight = object.at("in_flight"); !in_flight.is_null()) {
+    row.in_flight = in_flight.get<std::uint64_t>();
+  }
   for (const json& condition : object.at("conditions")) {
     row.conditions += (row.conditions.empty() ? "" : " ") + printable(condition.get<std::string>());
   }

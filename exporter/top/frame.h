@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,17 +14,17 @@ namespace tacho::top {
 struct Row {
   static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   std::string id;
-  std::string name;               ///< with the labels that distinguish namesakes; printable
-  double rate = 0;                ///< requests per second
-  double last = 0;                ///< the same, of the last second
-  double p50 = kUnknown;          ///< seconds
-  double p99 = kUnknown;          ///< seconds
-  double saturation = kUnknown;   ///< 0 … 1
-  double queue_share = kUnknown;  ///< 0 … 1
-  double idle_share = kUnknown;   ///< 0 … 1
-  std::uint64_t in_flight = 0;
-  std::string calls_to;    ///< the peer called most, and how many more there are; printable
-  std::string conditions;  ///< separated by spaces
+  std::string name;                        ///< with the labels that distinguish namesakes; printable
+  double rate = 0;                         ///< requests per second
+  double last = 0;                         ///< the same, of the last second
+  double p50 = kUnknown;                   ///< seconds
+  double p99 = kUnknown;                   ///< seconds
+  double saturation = kUnknown;            ///< 0 … 1
+  double queue_share = kUnknown;           ///< 0 … 1
+  double idle_share = kUnknown;            ///< 0 … 1
+  std::optional<std::uint64_t> in_flight;  ///< none: unavailable
+  std::string calls_to;                    ///< the peer called most, and how many more there are; printable
+  std::string conditions;                  ///< separated by spaces
 };
 
 /// What one request for the table brings.

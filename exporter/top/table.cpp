@@ -90,7 +90,7 @@ std::string cell(const Row& row, std::size_t column, const Trends* trends) {
     case ColumnNumber::idle:
       return format_share(row.idle_share);
     case ColumnNumber::in_flight:
-      return std::to_string(row.in_flight);
+      return row.in_flight ? std::to_string(*row.in_flight) : "–";
     case ColumnNumber::calls:
       return row.calls_to;
     default:

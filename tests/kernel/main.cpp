@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "kernel/bpf_log.h"
 #include "kernel/support/cgroup.h"
 #include "kernel/support/obstacle.h"
 #include "kernel/support/running.h"
@@ -24,6 +25,7 @@ int main(int argc, char** argv) {
     return tacho::kernel_test::kSkipped;
   }
   spdlog::set_level(spdlog::level::err);
+  tacho::kernel::install_bpf_log();
   std::signal(SIGPIPE, SIG_IGN);
   const tacho::kernel_test::Cgroup playground(tacho::kernel_test::playground());
   const int status = tacho::test::run_tests(argc, argv);

@@ -36,6 +36,18 @@ int part_refused(void* ctx) {
   return *(volatile __u32*)(__u64)bpf_get_prandom_u32();
 }
 
+/* No kernel has that event: this is loaded, and not attached. */
+SEC("raw_tp/tacho_unheard_of")
+int part_unattachable(void* ctx) {
+  return count(2);
+}
+
+/* Of which cgroups it is not told: this is loaded, and not started. */
+SEC("iter/cgroup")
+int part_unstartable(void* ctx) {
+  return 0;
+}
+
 SEC("raw_tp/task_newtask")
 int part_instead(void* ctx) {
   return count(2);

@@ -28,6 +28,8 @@ constexpr std::array<std::string_view, 1> kFirst{"part_first"};
 constexpr std::array<std::string_view, 1> kGood{"part_good"};
 constexpr std::array<std::string_view, 1> kRefused{"part_refused"};
 constexpr std::array<std::string_view, 1> kInstead{"part_instead"};
+constexpr std::array<std::string_view, 1> kUnattachable{"part_unattachable"};
+constexpr std::array<std::string_view, 1> kUnstartable{"part_unstartable"};
 constexpr std::array kFirstWays{Alternative{"first", kFirst}};
 constexpr std::array kGoodWays{Alternative{"good", kGood}};
 constexpr std::array kRefusedWays{Alternative{"refused", kRefused}};
@@ -37,6 +39,13 @@ constexpr std::array kBothWays{Alternative{"refused", kRefused}, Alternative{"in
 constexpr std::array kReplaced{Hook{"a", kFirstWays}, Hook{"b", kGoodWays, 1}, Hook{"c", kBothWays, 2}};
 constexpr std::array kLeftOut{Hook{"a", kFirstWays}, Hook{"b", kGoodWays, 1}, Hook{"c", kRefusedWays, 2}};
 constexpr std::array kNothingLeft{Hook{"a", kRefusedWays}, Hook{"b", kRefusedWays, 1}, Hook{"c", kRefusedWays, 2}};
+
+constexpr std::array kUnattachedWays{Alternative{"unattachable", kUnattachable}, Alternative{"instead", kInstead}};
+constexpr std::array kUnattached{Hook{"a", kFirstWays}, Hook{"b", kGoodWays, 1}, Hook{"c", kUnattachedWays, 2}};
+constexpr std::array kUnstartedWays{Alternative{"unstartable", kUnstartable}, Alternative{"first", kFirst}};
+constexpr std::array kUnstarted{Hook{"a", kUnstartedWays}, Hook{"b", kGoodWays, 1}};
+constexpr std::array kUnneededWays{Alternative{"first", kFirst, kUnstartable}};
+constexpr std::array kUnneeded{Hook{"a", kUnneededWays}, Hook{"b", kGoodWays, 1}};
 
 void nothing(kernel::ObjectSetup& /*setup*/) {}
 
@@ -109,6 +118,42 @@ TEST_CASE("a part that the kernel refuses takes its next method, and the other p
     }
   }
   CHECK(none_in_kernel());
+}
+
+TEST_CASE("a part that is not attached takes its next method, and no other part is loaded again") {
+  {
+    std::atomic<int> loads = 0;
+    const auto object = load(kUnattached, [&loads](kernel::ObjectSetup&) { ++loads; });
+    REQUIRE(object);
+    CHECK((*object)->method("c") == "instead");
+    CHECK_THAT((*object)->hooks().at(2).error, Contains("unattachable: "));
+    CHECK(loads == 4);
+    CHECK(programs_of(**object) == Names{"part_first", "part_good", "part_instead"});
+    start_a_thread();
+    for (std::uint32_t part = 0; part < 3; ++part) {
+      CAPTURE(part);
+      CHECK(runs(**object, part) > 0);
+    }
+  }
+  CHECK(none_in_kernel());
+}
+
+TEST_CASE("an iterator that loads and cannot be started is as good as refused, before the other parts are loaded") {
+  std::atomic<int> loads = 0;
+  const auto object = load(kUnstarted, [&loads](kernel::ObjectSetup&) { ++loads; });
+  REQUIRE(object);
+  CHECK((*object)->method("a") == "first");
+  CHECK_THAT((*object)->hooks().at(0).error, Contains("unstartable: "));
+  CHECK((*object)->program("part_unstartable") == nullptr);
+  CHECK(loads <= 3);
+}
+
+TEST_CASE("an iterator that cannot be started and may be left out is not run") {
+  const auto object = load(kUnneeded);
+  REQUIRE(object);
+  CHECK((*object)->method("a") == "first");
+  CHECK((*object)->program("part_first") != nullptr);
+  CHECK((*object)->program("part_unstartable") == nullptr);
 }
 
 TEST_CASE("a part of which the kernel refuses everything is left out with its reason, and the others count") {

@@ -52,6 +52,7 @@ export function labelText(row) {
 export const CONDITIONS = {
   multiplexed: "Connections carry several requests at a time (pipelining, HTTP/2): requests are under-counted.",
   unseen_polls: "Polls that return at once are not seen: the mean wait is an estimate.",
+  unseen_arrivals: "Arrivals of data are not seen: durations begin when a request is read.",
   busy_polling: "Most polls do not wait: time spent in them is not idle time.",
   few_samples: "Too few sends for their rate and for the variance of intervals; nothing else is meant.",
   no_poll: "Requests are served without polling calls: idleness is unknown.",

@@ -21,6 +21,16 @@ TEST_CASE("kprobes lack what the level of the sysctl and the rights in tracefs t
         "CAP_SYS_ADMIN (kernel.perf_event_paranoid is 4) and to write to /sys/kernel/tracing");
 }
 
+TEST_CASE("kprobes would help where a hook is missing, also if the variant that knows them lost") {
+  using kernel::HookState;
+  using Hooks = std::vector<HookState>;
+  const HookState state{"state", "socket_storage", "hash: socket_gone: fentry: no; kprobe: no"};
+  CHECK(kernel::kprobes_would_help(Hooks{{"send", "none", "tp_btf: no; fentry: no"}, state}));
+  CHECK(kernel::kprobes_would_help(Hooks{{"send", "none", "kprobe: no"}, {"state", "hash", ""}}));
+  CHECK_FALSE(kernel::kprobes_would_help(Hooks{{"send", "tp_btf", ""}, state}));
+  CHECK_FALSE(kernel::kprobes_would_help(Hooks{{"send", "none", "tp_btf: no"}, {"state", "hash", ""}}));
+}
+
 TEST_CASE("a BTF file that is not there is a missing prerequisite that names the file and the remedy") {
   const auto missing = kernel::missing_prerequisites("/nonexistent/btf");
   const auto about_btf = std::ranges::find_if(

@@ -16,6 +16,7 @@
 #include "config/labels.h"
 #include "config/load.h"
 #include "empty_row.h"
+#include "kernel/variants.h"
 #include "lines.h"
 
 namespace metrics = tacho::metrics;
@@ -184,6 +185,26 @@ TEST_CASE("labels of families are reserved, so that no configuration can set the
             tacho::config::reserved_labels().end());
       const std::set<std::string_view> distinct(family.values.begin(), family.values.end());
       CHECK(distinct.size() == family.values.size());
+    }
+  }
+}
+
+TEST_CASE("a family names hooks that its probe has, and all that hooks observe names one") {
+  // Read from files.
+  const std::set<std::string_view> elsewhere{"tacho_cpu_throttled_seconds_total"};
+  for (const probes::Entry& probe : probes::registry()) {
+    std::set<std::string_view> hooks;
+    for (const auto& variant : probe.variants()) {
+      for (const auto& hook : variant.hooks) {
+        hooks.insert(hook.name);
+      }
+    }
+    for (const Family& family : probe.families()) {
+      CAPTURE(family.name);
+      CHECK((family.hooks.empty() && family.value_hooks.empty()) == elsewhere.contains(family.name));
+      CHECK((family.value_hooks.empty() || family.value_hooks.size() == family.values.size()));
+      CHECK(std::ranges::all_of(family.hooks, [&](std::string_view hook) { return hooks.contains(hook); }));
+      CHECK(std::ranges::all_of(family.value_hooks, [&](std::string_view hook) { return hooks.contains(hook); }));
     }
   }
 }

@@ -13,6 +13,7 @@
 #include "empty_row.h"
 #include "lines.h"
 #include "metrics/buckets.h"
+#include "metrics/unseen.h"
 
 namespace metrics = tacho::metrics;
 using namespace tacho::probes;
@@ -133,6 +134,28 @@ TEST_CASE("requests that came at once took no time to come") {
   const auto seen = page({shard});
   CHECK(seen.at("tacho_request_receive_seconds_count") == "10");
   CHECK(seen.at("tacho_request_receive_seconds_sum") == "0.006");
+}
+
+TEST_CASE("what a missing hook does not show is absent, and not 0") {
+  const auto without = [](std::string_view missing) {
+    metrics::Row row;
+    test::EmptyRow::all().at("socket")(row);
+    metrics::Unseen(socket_families(), [missing](std::string_view hook) { return hook == missing; }).hide(row);
+    return lines(socket_families(), row);
+  };
+  const auto no_arrivals = without("data_ready");
+  CHECK_FALSE(no_arrivals.contains("tacho_request_queue_seconds_count"));
+  CHECK_FALSE(no_arrivals.contains("tacho_request_receive_seconds_count"));
+  CHECK(no_arrivals.contains("tacho_request_duration_seconds_count"));  // a condition
+  CHECK(no_arrivals.contains("tacho_requests_total"));
+  const auto no_ends = without("state_change");
+  CHECK_FALSE(no_ends.contains("tacho_connections_active{role=\"server\"}"));
+  CHECK_FALSE(no_ends.contains("tacho_requests_in_flight"));
+  CHECK(no_ends.contains("tacho_requests_total"));
+  const auto no_sends = without("send");
+  CHECK_FALSE(no_sends.contains("tacho_requests_total"));
+  CHECK_FALSE(no_sends.contains("tacho_socket_operations_total{direction=\"send\"}"));
+  CHECK(no_sends.contains("tacho_socket_operations_total{direction=\"receive\"}"));
 }
 
 TEST_CASE("messages without a reply and connections that multiplex are counted over shards") {

@@ -56,6 +56,7 @@ WindowSample sample(std::int64_t time_ns, std::optional<TurnCounters> turns = {}
   sample.time_ns = time_ns;
   if (turns) {
     sample.socket.emplace().turns = turns;
+    sample.socket->queue_ns = 0;
   }
   sample.poll = polls;
   sample.losses = losses;
@@ -105,6 +106,13 @@ TEST_CASE("whether there are few samples is what the gauges say") {
 TEST_CASE("a healthy target has no condition, an idle one neither") {
   CHECK(after({.requests = 1'000}, {.completed = 1'000, .nonblocking = 100}).empty());
   CHECK(after({}).empty());
+}
+
+TEST_CASE("where arrivals of data are not seen, durations begin too late; elsewhere there is nothing to judge") {
+  WindowSample unseen = sample(kSecond, TurnCounters{.requests = 1});
+  unseen.socket->queue_ns.reset();
+  CHECK(holding(between(sample(0), unseen)) == Names{"unseen_arrivals"});
+  CHECK_FALSE(seen(between(sample(0), sample(kSecond, TurnCounters{.requests = 1}))).contains("unseen_arrivals"));
 }
 
 TEST_CASE("requests that overlap make a target multiplexed above a tenth of them") {

@@ -39,6 +39,14 @@ std::string label_cell(const Family& family) {
   return result;
 }
 
+std::string hook_cell(const Family& family) {
+  std::string result = fmt::format("{}", fmt::join(family.hooks, ", "));
+  for (std::size_t i = 0; i < family.value_hooks.size(); ++i) {
+    result += fmt::format("{}{}: {}", result.empty() ? "" : ", ", family.values[i], family.value_hooks[i]);
+  }
+  return result;
+}
+
 std::string_view bucket_cell(const Family& family) {
   if (family.type != metrics::Type::histogram) {
     return "";
@@ -57,13 +65,14 @@ std::string_view bucket_cell(const Family& family) {
 /// The heading `title` ("The `socket` probe") and a table of the families. `{window}` in a help becomes "the configured
 /// window".
 std::string table(std::string_view title, std::span<const Family> families) {
-  std::string out =
-      "## " + std::string(title) +
-      "\n\n| family | type | buckets | unit | labels | appears | meaning |\n|---|---|---|---|---|---|---|\n";
+  std::string out = "## " + std::string(title) +
+                    "\n\n| family | type | buckets | unit | labels | appears | hooks | meaning |\n"
+                    "|---|---|---|---|---|---|---|---|\n";
   for (const Family& family : families) {
     out.append("| `").append(family.name).append("` | ").append(metrics::type_name(family.type)).append(" | ");
     out.append(bucket_cell(family)).append(" | ").append(family.unit).append(" | ").append(label_cell(family));
     out.append(" | ").append(family.appears == metrics::Appears::first_event ? "first event" : "").append(" | ");
+    out.append(hook_cell(family)).append(" | ");
     out.append(cell(metrics::expand_window(family.help, "the configured window"))).append(" |\n");
   }
   return out;
@@ -83,7 +92,8 @@ std::string metrics_document() {
       "*first event* is exported once its value is not 0; of a histogram, once an observation was above 0. Each label\n"
       "value appears by itself. The series then has its true value, maybe 3 at once, and stays for as long as the\n"
       "target, whatever it returns to. Before, it is absent: few targets send one-way messages or call others.\n"
-      "A counter that is absent was 0 so far, if the hooks of its probe are attached (`tacho_probe_attached`). "
+      "A family is absent as well if one of its *hooks* is not attached: it would stay at 0, or only grow.\n"
+      "A counter that is absent was 0 so far, if its hooks are attached (`tacho_probe_attached`). "
       "`rate()`\n"
       "and `increase()` know nothing of what came before the first sample: write `x or vector(0)`, or\n"
       "`x or 0 * tacho_requests_total` for each target, where an absent `x` should be 0. In protobuf counters and\n"

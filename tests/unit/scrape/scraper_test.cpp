@@ -34,9 +34,13 @@ namespace {
 constexpr std::array kGood{
     metrics::Family{"tacho_good_total", metrics::Type::counter, "", "A counter.", "", {}},
     metrics::Family{"tacho_rare_total", metrics::Type::counter, "", "A counter.", "", {}}.on_first_event()};
+constexpr std::array<std::string_view, 1> kAttached{"attached"};
+constexpr std::array<std::string_view, 1> kMissing{"missing"};
 constexpr std::array kBad{
     metrics::Family{"tacho_bad_total", metrics::Type::counter, "", "A counter.", "", {}},
-    metrics::Family{"tacho_bad_rare_total", metrics::Type::counter, "", "A counter.", "", {}}.on_first_event()};
+    metrics::Family{"tacho_bad_rare_total", metrics::Type::counter, "", "A counter.", "", {}}.on_first_event(),
+    metrics::Family{"tacho_bad_seen_total", metrics::Type::counter, "", "A counter.", "", {}}.seen_by(kAttached),
+    metrics::Family{"tacho_bad_unseen_total", metrics::Type::counter, "", "A counter.", "", {}}.seen_by(kMissing)};
 
 /// What a test says of the targets of a probe.
 struct Told {
@@ -50,7 +54,8 @@ struct Told {
 /// Of one counter, which is the number of its target.
 class FakeAccumulators final : public tacho::probes::Accumulators {
  public:
-  FakeAccumulators(std::shared_ptr<Told> told, std::uint32_t index) : told_(std::move(told)), index_(index) {}
+  FakeAccumulators(std::shared_ptr<Told> told, std::uint32_t index, std::size_t families)
+      : told_(std::move(told)), index_(index), families_(families) {}
 
   void sample(const tacho::probes::Look&, tacho::probes::TargetSample& sample) override {
     if (told_->known.socket) {
@@ -75,21 +80,29 @@ class FakeAccumulators final : public tacho::probes::Accumulators {
     }
     row.values.push_back(metrics::Value::count(index_));
     row.values.push_back(metrics::Value::count(told_->rare));
+    row.values.resize(families_);
   }
 
  private:
   const std::shared_ptr<Told> told_;
   const std::uint32_t index_;
+  const std::size_t families_;
 };
 
 class FakeProbe final : public tacho::probes::Probe {
  public:
   FakeProbe(std::string_view name, std::span<const metrics::Family> families)
-      : Probe({.name = name, .families = families, .bounded_maps = {}}, nullptr) {}
+      : Probe({.name = name,
+               .families = families,
+               .bounded_maps = {},
+               .unseen = {families, [](std::string_view hook) { return hook == "missing"; }}},
+              nullptr),
+        families_(families.size()) {}
 
   const std::shared_ptr<Told> told = std::make_shared<Told>();
   bool refuses = false;
   std::function<void()> before_flush;
+  int looks = 0;  // for what is older than a target
   std::vector<std::uint32_t> targets;
   std::vector<std::weak_ptr<tacho::probes::Accumulators>> made;
 
@@ -98,17 +111,24 @@ class FakeProbe final : public tacho::probes::Probe {
       return tacho::fail("no memory");
     }
     targets.push_back(index);
-    auto accumulators = std::make_shared<FakeAccumulators>(told, index);
+    auto accumulators = std::make_shared<FakeAccumulators>(told, index, families_);
     made.push_back(accumulators);
     return accumulators;
   }
   void remove_target(std::uint32_t index) override { std::erase(targets, index); }
+  Result<void> look_after(tacho::probes::Occasion occasion, std::int64_t /*now_ns*/) override {
+    looks += occasion == tacho::probes::Occasion::targets_added ? 1 : 0;
+    return {};
+  }
   Result<void> flush() override {
     if (before_flush) {
       before_flush();
     }
     return {};
   }
+
+ private:
+  const std::size_t families_;
 };
 
 /// A scraper with two such probes, two targets, and what a test says of the objects.
@@ -159,6 +179,13 @@ struct Stage {
 
 }  // namespace
 
+TEST_CASE("a family whose hook is not attached is not exported, not at 0 either") {
+  Stage stage;
+  stage.want({"a"});
+  CHECK(stage.page().count("tacho_bad_seen_total") == 1);
+  CHECK(stage.page().count("tacho_bad_unseen_total") == 0);
+}
+
 TEST_CASE("a probe that throws loses its own families, and the scrape says so") {
   Stage stage;
   CHECK(stage.want({"a", "b"}).failures.empty());
@@ -174,17 +201,56 @@ TEST_CASE("a probe that throws loses its own families, and the scrape says so") 
   CHECK(whole.value("tacho_scrape_collector_success", {{"collector", "bad"}}) == 1);
 }
 
-TEST_CASE("a target that one probe refuses is taken from all of them") {
+TEST_CASE("a target that one probe has no memory for stays with the others, and is tried again") {
   Stage stage;
   stage.good->refuses = true;
+  CHECK(stage.want({"a"}).failures.empty());
+  const auto lacks = stage.scraper->targets_changed();
+  REQUIRE_FALSE(lacks);
+  CHECK(lacks.error().message == "target a: probe good: no memory");
+  stage.scraper->sample();
+  CHECK(stage.page().value("tacho_bad_total", {{"target", "a"}}) == 1);
+  CHECK(stage.page().count("tacho_good_total") == 0);
+  CHECK(stage.page().value("tacho_scrape_collector_success", {{"collector", "good"}}) == 1);
+  stage.good->refuses = false;
+  CHECK(stage.good->looks == 0);
+  CHECK(stage.scraper->targets_changed());
+  CHECK(stage.good->looks == 1);  // for what is older than the target
+  stage.scraper->targets_known();
+  CHECK(stage.page().value("tacho_good_total", {{"target", "a"}}) == 1);
+  CHECK(stage.good->targets == std::vector<std::uint32_t>{1});
+}
+
+TEST_CASE("a target that every probe refuses is not watched") {
+  Stage stage;
+  stage.good->refuses = true;
+  stage.bad->refuses = true;
   const auto changes = stage.want({"a"});
   REQUIRE(changes.failures.size() == 1);
   CHECK(changes.failures[0] == "target a: probe good: no memory");
-  CHECK(stage.bad->targets.empty());
-  CHECK(stage.page().count("tacho_bad_total") == 0);
   stage.good->refuses = false;
+  stage.bad->refuses = false;
   CHECK(stage.want({"a"}).added == 1);
   CHECK(stage.page().value("tacho_bad_total", {{"target", "a"}}) == 1);
+}
+
+TEST_CASE("losses that cannot be read are not exported as 0, and the condition that judges them is absent") {
+  Stage stage;
+  stage.health.lost = {1, 2};
+  stage.scraper->sample();
+  stage.want({"a"});
+  stage.scraper->sample();
+  CHECK(stage.page().count("tacho_lost_events_total", {{"probe", "bad"}}) == 3);
+  CHECK(stage.page().value("tacho_target_condition", {{"target", "a"}, {"condition", "lost_events"}}) == 0);
+  stage.health.lost.clear();
+  stage.health.lost_error = "no";
+  stage.scraper->sample();
+  CHECK(stage.page().count("tacho_lost_events_total", {{"probe", "bad"}}) == 1);  // skipped
+  CHECK(stage.page().count("tacho_target_condition", {{"target", "a"}, {"condition", "lost_events"}}) == 0);
+  stage.health.lost = {1, 2};
+  stage.health.lost_error.clear();
+  stage.scraper->sample();
+  CHECK(stage.page().value("tacho_target_condition", {{"target", "a"}, {"condition", "lost_events"}}) == 0);
 }
 
 TEST_CASE("a target that ended is there until every reader has seen it, then only kept for when it comes back") {

@@ -43,6 +43,9 @@ TEST_CASE("what the server writes is what top reads") {
   CHECK(std::isnan(read.idle_share));
   CHECK(read.conditions == "no_poll lost_events");
   CHECK(read.calls_to == "10.0.0.7:5432 +1");
+  CHECK(read.in_flight == 0);
+  view.rows[0].summary.sockets.knows_in_flight = false;
+  CHECK_FALSE(parse_frame(page::table_json(view, {}))->rows.at(0).in_flight);
 }
 
 TEST_CASE("another program's answer is refused") {
