@@ -33,8 +33,9 @@ static __always_inline u64 unix_name(struct sock *sk)
 	return (u64)BPF_CORE_READ((struct unix_sock *)sk, addr);
 }
 
-/* So many clients that connect at a time are told from each other. */
-#define UNIX_CONNECTORS 8
+/* So many clients that connect at a time are told from each other: also while a hypervisor stops the CPU of
+ * one. */
+#define UNIX_CONNECTORS 128
 
 /*
  * A client has connected to a listening unix socket, in whose queue the new end waits: which one is it?
