@@ -196,6 +196,7 @@ static __always_inline bool http2_fall_in(struct http2_cursor *cursor, u32 begin
 
 static __always_inline void http2_received(struct socket_state *st, struct http2_walk *walk)
 {
+	walk->h2->awaited = st->arrival;
 	walk->arrival = st->arrival ? st->arrival : st->last_ready ? st->last_ready : walk->now;
 	st->arrival = 0;
 	if (st->established) {
@@ -220,8 +221,12 @@ __noinline int http2_follow(struct http2_state *h2, struct socket_state *st, str
 	if (direction == TACHO_RECEIVE)
 		http2_received(st, &walk);
 	cursor = &h2->cursor[direction];
-	if (!cursor->in_step && !http2_fall_in(cursor, http2_beginning(st, walk.bytes, direction)))
-		return 0;
+	if (!cursor->in_step) {
+		if (!http2_fall_in(cursor, http2_beginning(st, walk.bytes, direction)))
+			return 0;
+		if (direction == TACHO_RECEIVE)
+			h2->body = 0;
+	}
 	if (direction == TACHO_RECEIVE && h2->body && cursor->skip)
 		http2_body_goes_on(h2, walk.arrival, now);
 	http2_buffers(&walk);

@@ -40,6 +40,7 @@ struct http2_state {
 	u32 displaced;	 /* of these, in another slot than http2_slot() says, at most `reach` steps from it */
 	u32 reach;
 	u32 body;	   /* the stream of the client's frame that is being read, if that is DATA; else 0 */
+	bool awaited;	   /* the server has waited for what it reads */
 	bool counted_late; /* they count when they end: nothing tells the connection's end (unix sockets) */
 	struct http2_stream streams[HTTP2_STREAMS];
 };

@@ -49,9 +49,15 @@ static __always_inline u32 http2_find(struct http2_state *h2, u32 id, bool begin
 	return slot;
 }
 
-/* More of a request was read: it arrives with the last data that the server had to wait for, as others do. */
-static __always_inline void http2_more_came(struct http2_stream *stream, u64 arrival, u64 now)
+/*
+ * More of a request was read: it arrives with the last data that the server had to wait for, as others do.
+ * What lay there already has not kept it waiting.
+ */
+static __always_inline void http2_more_came(const struct http2_state *h2, struct http2_stream *stream,
+					    u64 arrival, u64 now)
 {
+	if (!h2->awaited)
+		return;
 	stream->waited = http2_packed_wait(elapsed(arrival, now));
 	stream->read = now;
 }
@@ -67,7 +73,7 @@ __noinline int http2_body_goes_on(struct http2_state *h2, u64 arrival, u64 now)
 	barrier_var(slot);
 	/* Else its reply has begun. */
 	if (slot < HTTP2_STREAMS)
-		http2_more_came(&h2->streams[slot], arrival, now);
+		http2_more_came(h2, &h2->streams[slot], arrival, now);
 	return 0;
 }
 
@@ -104,16 +110,17 @@ __noinline int http2_frame(struct http2_state *h2, struct socket_shard *shard, u
 			return true;
 		stream = &h2->streams[slot];
 		if (body) {
-			http2_more_came(stream, arrival, now);
+			http2_more_came(h2, stream, arrival, now);
 			return true;
 		}
 		if (type == HTTP2_RST_STREAM) {
 			add(&shard->unanswered, 1);
 		} else {
-			u64 service = elapsed(stream->read, now);
+			u64 service = elapsed(stream->read, now), waited = http2_waited(stream);
 
+			observe(&shard->queue, waited);
 			observe(&shard->service, service);
-			observe(&shard->duration, service + http2_waited(stream));
+			observe(&shard->duration, service + waited);
 		}
 		http2_end(h2, slot, shard);
 	} else if (id > h2->last_stream) {
@@ -136,7 +143,6 @@ __noinline int http2_frame(struct http2_state *h2, struct socket_shard *shard, u
 		stream->id = id;
 		if (!h2->counted_late)
 			add(&shard->opened, 1);
-		observe(&shard->queue, elapsed(arrival, now));
 	}
 	return true;
 }
