@@ -13,7 +13,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 256 * 1024);
+	__uint(max_entries, 1024 * 1024); /* 1 800 events: a node that starts 500 pods at once */
 } target_events SEC(".maps");
 
 static __always_inline struct target_event *new_event(u32 kind, u64 cgroup, u32 tgid)

@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <filesystem>
+#include <list>
 #include <string>
 
 #include "bpf/lib/targets.h"
@@ -144,6 +145,27 @@ TEST_CASE("discovery is off when something is configured, and what is excluded s
     CHECK_FALSE(tacho.watches({{"target", cgroup.path()}}));
   }
   server.finish();
+}
+
+TEST_CASE("news of a thousand and a half of cgroups wait until tacho has time for them") {
+  constexpr int kCgroups = 1500;
+  const Labels unheard{{"probe", "targets"}, {"reason", "ring_full"}};
+  Running tacho(discovering());
+  const double before = tacho.page().value("tacho_lost_events_total", unheard);
+  std::list<Cgroup> cgroups;
+  for (int i = 0; i < kCgroups; ++i) {
+    cgroups.emplace_back(playground() + "/" + unique_name());
+  }
+  tacho.app().run(std::chrono::steady_clock::now());
+  CHECK(tacho.page().value("tacho_lost_events_total", unheard) == before);
+  // Their ends are as many; others hear of them, too.
+  while (!cgroups.empty()) {
+    cgroups.pop_back();
+    if (cgroups.size() % 100 == 0) {
+      CHECK(tacho.wait_for([] { return true; }));
+      CHECK(shared().wait_for([] { return true; }));
+    }
+  }
 }
 
 TEST_CASE("a member that finds no room in the kernel's maps is counted, once") {
