@@ -108,7 +108,8 @@ static __always_inline bool answers_nothing(struct socket_state *st, u64 last_se
 			st->streaming++;
 		return is_streaming(st);
 	}
-	st->may_stream--;
+	if (!unhurried)
+		st->may_stream--;
 	if (st->streaming)
 		st->streaming--;
 	return unhurried && is_streaming(st);

@@ -277,7 +277,7 @@ const Type<WebConfig>& web_config_type() {
       key("http_server_config", &WebConfig::http, http_server(), "HTTP."),
       key("basic_auth_users", &WebConfig::users, users(), "Who may log in."),
       key("rate_limit", &WebConfig::rate_limit, rate_limit(),
-          "How many requests are served; beside it a reader that returns is, once a second."),
+          "How many requests are served; beside it who was served before is, once a second or interval."),
   });
   return type;
 }

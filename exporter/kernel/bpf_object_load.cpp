@@ -154,6 +154,7 @@ Result<void> BpfObject::load_programs(AttachPlan& plan, const Loading& how) {
   return_probes_.clear();
   attached_.clear();
   object_.reset();
+  preemptible_ = false;
   // Every failed try takes one alternative out of the plan, so this ends.
   while (!plan.programs().empty() || !how.others.empty()) {
     Error error;

@@ -141,15 +141,26 @@ bool has_safe_task_storage(const std::string& btf_path) {
          has_member("bpf_local_storage_map", "use_kmalloc_nolock", btf_path);
 }
 
-int function_id(const std::string& function) {
+namespace {
+
+/// A type of the running kernel; negative: -ENOENT, or the passing error that kept its types from being read.
+int type_id(const std::string& name, __u32 kind) {
+  errno = 0;
   const btf* types = types_of({});
-  return types != nullptr ? btf__find_by_name_kind(types, function.c_str(), BTF_KIND_FUNC) : -ENOENT;
+  if (types == nullptr) {
+    return is_passing(errno) ? -errno : -ENOENT;
+  }
+  return btf__find_by_name_kind(types, name.c_str(), kind);
+}
+
+}  // namespace
+
+int function_id(const std::string& function) {
+  return type_id(function, BTF_KIND_FUNC);
 }
 
 int tracepoint_id(const std::string& tracepoint) {
-  const btf* types = types_of({});
-  return types != nullptr ? btf__find_by_name_kind(types, ("btf_trace_" + tracepoint).c_str(), BTF_KIND_TYPEDEF)
-                          : -ENOENT;
+  return type_id("btf_trace_" + tracepoint, BTF_KIND_TYPEDEF);
 }
 
 void forget_types() {

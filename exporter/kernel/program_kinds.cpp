@@ -33,11 +33,16 @@ UniqueFd try_to_load(bpf_attach_type type, int target) {
   return UniqueFd(bpf_prog_load(BPF_PROG_TYPE_TRACING, "tacho_try", "GPL", kNothing.data(), kNothing.size(), &options));
 }
 
+/// @param id of a type that was not found
+Result<void> unless_passing(int id) {
+  return is_passing(-id) ? fail("the kernel's types cannot be read now", -id) : Result<void>();
+}
+
 /// Linux 6.1 on arm64 loads such programs and attaches none.
 Result<void> try_trampoline() {
   const int function = function_id(kTestFunction);
   if (function <= 0) {
-    return {};
+    return unless_passing(function);
   }
   const UniqueFd program = try_to_load(BPF_TRACE_FEXIT, function);
   if (!program) {
@@ -51,7 +56,7 @@ Result<void> try_trampoline() {
 Result<void> try_typed_tracepoint(std::string_view name) {
   const int type = tracepoint_id(std::string(name));
   if (type <= 0) {
-    return {};
+    return unless_passing(type);
   }
   const UniqueFd program = try_to_load(BPF_TRACE_RAW_TP, type);
   return program ? Result<void>() : fail_errno("this kernel refuses programs of typed tracepoints");
@@ -68,7 +73,7 @@ Result<void> try_iterators(const std::string& what) {
   const std::string kind = "iterators over " + (what == "bpf_map_elem" ? "maps" : what);
   const int function = function_id("bpf_iter_" + what);
   if (function <= 0) {
-    return fail("this kernel has no " + kind, ENOENT);
+    return fail("this kernel has no " + kind, is_passing(-function) ? -function : ENOENT);
   }
   const UniqueFd program = try_to_load(BPF_TRACE_ITER, function);
   if (!program) {

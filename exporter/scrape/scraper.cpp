@@ -68,6 +68,10 @@ void Scraper::look_after(probes::Occasion occasion) {
     auto done = probe->look_after(occasion, kernel_now_ns());
     std::string why = done ? "" : std::move(done.error().message);
     std::string& reported = maintenance_[{name, occasion}];
+    // What fails and succeeds by turns each second is reported once.
+    if (why.empty() && occasion != probes::Occasion::second) {
+      reported.clear();
+    }
     if (!why.empty() && why != reported) {
       spdlog::warn("probe {}: {}", name, why);
       reported = std::move(why);

@@ -120,6 +120,8 @@ class Scraper final : public targets::TargetObserver {
     Error error;                       ///< of the last of them
   };
   Additions add_to_probes(std::uint32_t index);
+  /// Whether a target is not to be watched if these probes lack it.
+  [[nodiscard]] bool is_pointless(std::span<const std::size_t> lacking) const;
   void remove_from_probes(std::uint32_t index, std::span<const std::size_t> lacking);
   struct Retried {
     bool any = false;            ///< a target got a probe that it lacked
@@ -155,6 +157,7 @@ class Scraper final : public targets::TargetObserver {
   std::function<void(target_ref, ShedLevel)> on_shed_ = [](target_ref, ShedLevel) {};
   std::int64_t last_shed_ns_ = 0;
   bool unflushed_ = false;
+  bool adopt_more_ = false;  // targets got a probe that they had lacked, which was not flushed yet
   std::map<std::pair<std::string_view, probes::Occasion>, std::string>
       maintenance_;  // what failed last, and was reported
   ReloadState reload_;

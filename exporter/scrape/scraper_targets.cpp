@@ -70,6 +70,12 @@ Scraper::Additions Scraper::add_to_probes(std::uint32_t index) {
   return all;
 }
 
+/// Where sockets are not watched, each operation of the members would be a lost one.
+bool Scraper::is_pointless(std::span<const std::size_t> lacking) const {
+  return (!probes_.empty() && lacking.size() == probes_.size()) ||
+         std::ranges::any_of(lacking, [this](std::size_t i) { return probes_[i]->info().name == "socket"; });
+}
+
 void Scraper::remove_from_probes(std::uint32_t index, std::span<const std::size_t> lacking) {
   unflushed_ = true;
   for (std::size_t i = 0; i < probes_.size(); ++i) {
@@ -114,7 +120,8 @@ Result<void> Scraper::target_added(const targets::Target& target) {
   Additions added;
   if (auto prepared = prepared_.extract(index)) {
     added.accumulators = std::move(prepared.mapped());
-  } else if (added = add_to_probes(index); !probes_.empty() && added.lacking.size() == probes_.size()) {
+  } else if (added = add_to_probes(index); is_pointless(added.lacking)) {
+    remove_from_probes(index, added.lacking);
     return std::unexpected(added.error);
   }
   auto past = std::make_shared<Past>(style_->window);
@@ -180,7 +187,9 @@ Result<void> Scraper::targets_changed() {
       unflushed_ = true;
     }
   }
-  if (any_more) {
+  adopt_more_ = adopt_more_ || any_more;
+  if (adopt_more_ && !unflushed_) {
+    adopt_more_ = false;
     look_after(probes::Occasion::targets_added);  // their members have been known for a while
   }
   return result;

@@ -101,6 +101,7 @@ class FakeProbe final : public tacho::probes::Probe {
 
   const std::shared_ptr<Told> told = std::make_shared<Told>();
   bool refuses = false;
+  bool cannot_flush = false;
   std::function<void()> before_flush;
   int looks = 0;  // for what is older than a target
   std::vector<std::uint32_t> targets;
@@ -124,7 +125,7 @@ class FakeProbe final : public tacho::probes::Probe {
     if (before_flush) {
       before_flush();
     }
-    return {};
+    return cannot_flush ? tacho::fail("cannot flush") : Result<void>();
   }
 
  private:
@@ -139,10 +140,10 @@ struct Stage {
   FakeProbe* bad = nullptr;
   std::unique_ptr<tacho::scrape::Scraper> scraper;
 
-  Stage() {
+  explicit Stage(std::string_view name_of_good = "good") {
     std::vector<std::unique_ptr<tacho::probes::Probe>> probes;
     auto first = std::make_unique<FakeProbe>("bad", kBad);
-    auto second = std::make_unique<FakeProbe>("good", kGood);
+    auto second = std::make_unique<FakeProbe>(name_of_good, kGood);
     bad = first.get();
     good = second.get();
     probes.push_back(std::move(first));
@@ -213,12 +214,27 @@ TEST_CASE("a target that one probe has no memory for stays with the others, and 
   CHECK(stage.page().count("tacho_good_total") == 0);
   CHECK(stage.page().value("tacho_scrape_collector_success", {{"collector", "good"}}) == 1);
   stage.good->refuses = false;
+  stage.good->cannot_flush = true;
+  CHECK_FALSE(stage.scraper->targets_changed());
   CHECK(stage.good->looks == 0);
+  stage.good->cannot_flush = false;
   CHECK(stage.scraper->targets_changed());
   CHECK(stage.good->looks == 1);  // for what is older than the target
   stage.scraper->targets_known();
   CHECK(stage.page().value("tacho_good_total", {{"target", "a"}}) == 1);
   CHECK(stage.good->targets == std::vector<std::uint32_t>{1});
+}
+
+TEST_CASE("a target whose sockets are not watched is not watched at all, and is tried again") {
+  Stage stage("socket");
+  stage.good->refuses = true;
+  const auto changes = stage.want({"a"});
+  REQUIRE(changes.failures.size() == 1);
+  CHECK(changes.failures[0] == "target a: probe socket: no memory");
+  CHECK(stage.bad->targets.empty());
+  stage.good->refuses = false;
+  CHECK(stage.want({"a"}).added == 1);
+  CHECK(stage.page().value("tacho_good_total", {{"target", "a"}}) == 1);
 }
 
 TEST_CASE("a target that every probe refuses is not watched") {
