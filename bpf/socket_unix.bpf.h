@@ -33,8 +33,7 @@ static __always_inline u64 unix_name(struct sock *sk)
 	return (u64)BPF_CORE_READ((struct unix_sock *)sk, addr);
 }
 
-/* So many clients that connect at a time are told from each other: also while a hypervisor stops the CPU of
- * one. */
+/* Of so many that connect at a time: also while a hypervisor stops the CPU of one. */
 #define UNIX_CONNECTORS 128
 
 /*
