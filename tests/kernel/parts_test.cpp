@@ -98,6 +98,15 @@ void start_a_thread() {
   std::thread([] {}).join();
 }
 
+/// Each part counts in the one map that they share.
+void check_that_all_parts_run(const kernel::BpfObject& object) {
+  start_a_thread();
+  for (std::uint32_t part = 0; part < 3; ++part) {
+    CAPTURE(part);
+    CHECK(runs(object, part) > 0);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("a part that the kernel refuses takes its next method, and the other parts are not loaded again") {
@@ -111,11 +120,7 @@ TEST_CASE("a part that the kernel refuses takes its next method, and the other p
     CHECK((*object)->tries() == 2);
     CHECK(programs_of(**object) == Names{"part_first", "part_good", "part_instead"});
     CHECK(in_kernel() == 3);
-    start_a_thread();
-    for (std::uint32_t part = 0; part < 3; ++part) {
-      CAPTURE(part);
-      CHECK(runs(**object, part) > 0);  // in the one map that they share
-    }
+    check_that_all_parts_run(**object);
   }
   CHECK(none_in_kernel());
 }
@@ -129,11 +134,7 @@ TEST_CASE("a part that is not attached takes its next method, and no other part 
     CHECK_THAT((*object)->hooks().at(2).error, Contains("unattachable: "));
     CHECK(loads == 4);
     CHECK(programs_of(**object) == Names{"part_first", "part_good", "part_instead"});
-    start_a_thread();
-    for (std::uint32_t part = 0; part < 3; ++part) {
-      CAPTURE(part);
-      CHECK(runs(**object, part) > 0);
-    }
+    check_that_all_parts_run(**object);
   }
   CHECK(none_in_kernel());
 }
