@@ -4,9 +4,9 @@
  *
  * One connection carries many requests at a time, so turns do not count them. The nine bytes in front of
  * every frame do (RFC 9113, 4.1): a request begins with the first HEADERS frame of a stream that the client
- * opened, and its reply with the first HEADERS frame that goes back on it. Only these nine bytes are looked
- * at, in the buffers of the system call that has sent or received them; what is between is skipped by its
- * length, never read.
+ * opened, and its reply with the first HEADERS frame that goes back on it and is no interim response. Only
+ * these nine bytes are looked at, and the three behind them that have the status, in the buffers of the
+ * system call that has sent or received them; what is between is skipped by its length, never read.
  *
  * A connection is followed from its preface, with which it begins or goes on after an upgrade from HTTP/1.1
  * (RFC 7540, 3.2): the first reads of a connection are looked at for these 24 bytes. A connection that is
@@ -52,6 +52,23 @@ struct http2_walk {
 	u64 arrival;
 	u64 now;
 };
+
+/* What follows a header whose last `bytes` the current part begins with, if it is needed; not from the next
+ * part. */
+static __always_inline void http2_read_fields(struct http2_walk *walk, struct http2_cursor *cursor, u32 bytes)
+{
+	u64 length = walk->bytes < walk->part_bytes ? walk->bytes : walk->part_bytes;
+
+	if (walk->direction != TACHO_SEND || cursor->header[3] != HTTP2_HEADERS)
+		return;
+	__builtin_memset(cursor->fields, 0, sizeof(cursor->fields));
+	length -= bytes;
+	if (length > HTTP2_FIELDS_BYTES)
+		length = HTTP2_FIELDS_BYTES;
+	barrier_var(length);
+	length &= HTTP2_FIELDS_BYTES;
+	bpf_probe_read_user(cursor->fields, length, walk->part + bytes);
+}
 
 /* Skips, or reads the next bytes of a header, or goes to the next part. One step of bpf_loop; 1 ends it. */
 static long http2_step(u32 step, struct http2_walk *walk)
@@ -106,6 +123,7 @@ static long http2_step(u32 step, struct http2_walk *walk)
 		cursor->have = have + bytes;
 		if (cursor->have == HTTP2_HEADER) {
 			cursor->have = 0;
+			http2_read_fields(walk, cursor, bytes);
 			if (!http2_frame(walk->h2, walk->shard, walk->arrival, walk->now, walk->direction)) {
 				cursor->in_step = false;
 				count_loss(TACHO_LOST_HTTP2_STEP);

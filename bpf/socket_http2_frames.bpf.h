@@ -30,11 +30,32 @@ enum {
 	HTTP2_LAST_TYPE = 0x10, /* PRIORITY_UPDATE (RFC 9218); 0xa and 0xc are ALTSVC and ORIGIN */
 };
 
+/* Flags of frames that have a field section, or data (RFC 9113, 6.1 and 6.2). */
+#define HTTP2_END_STREAM 0x1
+#define HTTP2_PADDED 0x8
+#define HTTP2_PRIORITISED 0x20
+
+/*
+ * The first byte of a field (RFC 7541, 6.1 and 6.2): it is in the dynamic table, behind 61 of the static one;
+ * a literal that goes there, by a name below 16; others have the upper four bits 0 or 1. Indices of
+ * ":status".
+ */
+#define HPACK_DYNAMIC (0x80 + 62)
+#define HPACK_INDEXED_LATER 0x40
+#define HPACK_STATUS 8
+#define HPACK_STATUSES 7
+/* A flag of a literal's length. */
+#define HPACK_HUFFMAN 0x80
+/* So much of a reply's field section tells whether it is an interim response. */
+#define HTTP2_FIELDS_BYTES 3
+
 /* One direction of a connection: where the next header is, and what came of it. */
 struct http2_cursor {
 	u32 skip; /* bytes up to the next frame's header */
 	u8 have;  /* bytes of a header that an operation has cut in two */
 	bool in_step;
+	u8 fields[4];  /* what follows the header, of a frame of HEADERS that is sent; else of an earlier one
+			*/
 	u8 header[32]; /* 9 used: room for what the verifier thinks could be written */
 };
 

@@ -4,7 +4,7 @@
 
 #include "socket_http2_frames.bpf.h"
 
-/* Streams open at a time, as many as a block of 4 KiB has room for. Servers allow 100 to 250 by default. */
+/* Streams open at a time, as many as a block of 8 KiB has room for. Servers allow 100 to 250 by default. */
 #define HTTP2_STREAMS 240
 /* From a slot to the next that is looked at: all are reached, and streams that are opened in a row lie apart.
  */
@@ -28,9 +28,10 @@ enum http2_follow {
 
 /* A stream whose reply has not begun. */
 struct http2_stream {
+	u64 begun;   /* its first data arrived */
+	u64 arrival; /* the last that the server had to wait for did */
 	u64 read;
-	u32 waited; /* before that, from its arrival: http2_waited() */
-	u32 id;	    /* 0: the slot is free */
+	u32 id; /* 0: the slot is free */
 };
 
 struct http2_state {
@@ -41,6 +42,7 @@ struct http2_state {
 	u32 reach;
 	u32 body;	   /* the stream of the client's frame that is being read, if that is DATA; else 0 */
 	bool awaited;	   /* the server has waited for what it reads */
+	bool interim;	   /* an interim response was sent: others may be by the dynamic table */
 	bool counted_late; /* they count when they end: nothing tells the connection's end (unix sockets) */
 	struct http2_stream streams[HTTP2_STREAMS];
 };
@@ -53,24 +55,6 @@ static __always_inline u32 http2_slot(u32 id)
 	/* Of a remainder the verifier does not know that it is less. */
 	barrier_var(slot);
 	return slot < HTTP2_STREAMS ? slot : 0;
-}
-
-/* A wait in 32 bits: to the nanosecond below 2 s, beyond to the microsecond, as this bit says. */
-#define HTTP2_WAITED_LONG (1U << 31)
-
-static __always_inline u32 http2_packed_wait(u64 ns)
-{
-	if (ns < HTTP2_WAITED_LONG)
-		return ns;
-	ns >>= 10;
-	return HTTP2_WAITED_LONG | (ns < HTTP2_WAITED_LONG ? ns : HTTP2_WAITED_LONG - 1);
-}
-
-static __always_inline u64 http2_waited(const struct http2_stream *stream)
-{
-	u64 waited = stream->waited & ~HTTP2_WAITED_LONG;
-
-	return stream->waited & HTTP2_WAITED_LONG ? waited << 10 : waited;
 }
 
 /* The stream's reply begins, or it will have none. */

@@ -58,7 +58,7 @@ static __always_inline void http2_more_came(const struct http2_state *h2, struct
 {
 	if (!h2->awaited)
 		return;
-	stream->waited = http2_packed_wait(elapsed(arrival, now));
+	stream->arrival = arrival;
 	stream->read = now;
 }
 
@@ -77,6 +77,32 @@ __noinline int http2_body_goes_on(struct http2_state *h2, u64 arrival, u64 now)
 	return 0;
 }
 
+/*
+ * Is what the server sends an interim response (RFC 9113, 8.1; 1xx)? A status is the first of the fields
+ * (8.3), here as HPACK has it (RFC 7541): a literal by one of the seven names in the static table, in plain
+ * letters or in the code of Huffman, where "1" is 00001; or a reference to such a literal of before, in the
+ * dynamic table. What stands there is not followed: on a connection that has had an interim response it may
+ * be one, until data follows.
+ */
+static __always_inline bool http2_is_interim(struct http2_state *h2, const struct http2_cursor *cursor)
+{
+	u8 first = cursor->fields[0], name = first & 0xf, length = cursor->fields[1];
+
+	if (cursor->header[4] & (HTTP2_END_STREAM | HTTP2_PADDED | HTTP2_PRIORITISED))
+		return false;
+	if (first >= HPACK_DYNAMIC)
+		return h2->interim;
+	if ((first & 0xf0) != HPACK_INDEXED_LATER && first & 0xe0)
+		return false;
+	if (name < HPACK_STATUS || name >= HPACK_STATUS + HPACK_STATUSES)
+		return false;
+	if (!(length == 3 && cursor->fields[2] == '1') &&
+	    !(length == (HPACK_HUFFMAN | 2) && cursor->fields[2] >> 3 == 1))
+		return false;
+	h2->interim = true;
+	return true;
+}
+
 /* A frame's header is complete. False if it cannot be one. A global function, too. */
 __noinline int http2_frame(struct http2_state *h2, struct socket_shard *shard, u64 arrival, u64 now,
 			   u64 direction)
@@ -84,7 +110,7 @@ __noinline int http2_frame(struct http2_state *h2, struct socket_shard *shard, u
 	struct http2_stream *stream;
 	struct http2_cursor *cursor;
 	u32 id, type, slot;
-	bool body;
+	bool body, replies;
 
 	/* One register for the bound and the use of it, as in http2_follow(). */
 	barrier_var(direction);
@@ -99,8 +125,12 @@ __noinline int http2_frame(struct http2_state *h2, struct socket_shard *shard, u
 	body = type == HTTP2_DATA && direction == TACHO_RECEIVE;
 	if (direction == TACHO_RECEIVE)
 		h2->body = body ? id : 0;
+	/* Behind what was taken for an interim response: it was none, or there is no other. */
+	replies = type == HTTP2_DATA && direction == TACHO_SEND && h2->interim;
 	/* Streams of the client are odd (RFC 9113, 5.1.1). */
-	if (!(id & 1) || (type != HTTP2_HEADERS && type != HTTP2_RST_STREAM && !body))
+	if (!(id & 1) || (type != HTTP2_HEADERS && type != HTTP2_RST_STREAM && !body && !replies))
+		return true;
+	if (type == HTTP2_HEADERS && direction == TACHO_SEND && http2_is_interim(h2, cursor))
 		return true;
 	if (body || type == HTTP2_RST_STREAM || direction == TACHO_SEND) {
 		slot = http2_find(h2, id, false);
@@ -116,11 +146,13 @@ __noinline int http2_frame(struct http2_state *h2, struct socket_shard *shard, u
 		if (type == HTTP2_RST_STREAM) {
 			add(&shard->unanswered, 1);
 		} else {
-			u64 service = elapsed(stream->read, now), waited = http2_waited(stream);
+			u64 received = elapsed(stream->begun, stream->arrival);
 
-			observe(&shard->queue, waited);
-			observe(&shard->service, service);
-			observe(&shard->duration, service + waited);
+			observe(&shard->queue, elapsed(stream->arrival, stream->read));
+			observe(&shard->service, elapsed(stream->read, now));
+			observe(&shard->duration, elapsed(stream->arrival, now));
+			if (received)
+				observe(&shard->receive, received);
 		}
 		http2_end(h2, slot, shard);
 	} else if (id > h2->last_stream) {
@@ -138,7 +170,7 @@ __noinline int http2_frame(struct http2_state *h2, struct socket_shard *shard, u
 		}
 		__sync_fetch_and_add(&h2->open, 1);
 		stream = &h2->streams[slot];
-		stream->waited = http2_packed_wait(elapsed(arrival, now));
+		stream->begun = stream->arrival = arrival;
 		stream->read = now;
 		stream->id = id;
 		if (!h2->counted_late)

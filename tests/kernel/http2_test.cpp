@@ -169,9 +169,11 @@ TEST_CASE("a request of HTTP/2 arrives with the last of its body that the server
   const UniqueFd client = connect_tcp(static_cast<std::uint16_t>(server.hear()));
   send_bytes(client, kPreface + frame(kSettings, 0, 0));
   std::chrono::duration<double> since_last{};
+  std::chrono::duration<double> until_last{};
   for (int i = 0; i < kUploads; ++i) {
     std::string unsent;
-    auto last = std::chrono::steady_clock::now();
+    const auto begun = std::chrono::steady_clock::now();
+    auto last = begun;
     for (const std::string& part : parts_of(i)) {
       unsent += part;
       if (slow_client) {
@@ -183,6 +185,7 @@ TEST_CASE("a request of HTTP/2 arrives with the last of its body that the server
     send_bytes(client, unsent);
     receive_all(client, 19, 19, by_recv);
     since_last += std::chrono::steady_clock::now() - last;
+    until_last += last - begun;
   }
   (void)server.hear();
   const Page page = tacho.page();
@@ -192,6 +195,12 @@ TEST_CASE("a request of HTTP/2 arrives with the last of its body that the server
   CHECK(page.value("tacho_request_duration_seconds_sum") >= (slow_client ? 0 : reads));
   CHECK(page.value("tacho_request_duration_seconds_sum") <= since_last.count());
   CHECK(page.value("tacho_request_queue_seconds_sum") <= page.value("tacho_request_duration_seconds_sum"));
+  // The first pause is before there is anything of the upload; `until_last` has it.
+  const double received = page.value("tacho_request_receive_seconds_sum");
+  const double pauses = kUploads * (2 * kFrames - 1) * std::chrono::duration<double>(kPause).count();
+  CHECK(page.value("tacho_request_receive_seconds_count") == (slow_client ? kUploads : 0));
+  CHECK(received >= (slow_client ? pauses : 0));
+  CHECK(received <= (slow_client ? until_last.count() : 0));
   server.tell();
   server.finish();
 }
