@@ -2,7 +2,7 @@
 /*
  * The packets that a client sends to a message broker, or the frames of a WebSocket: which of them get an
  * answer? What keeps a WebSocket alive, or ends it, gets none that counts. Their headers are followed through
- * a connection, whatever pieces it is read in, in the first 512 bytes of each read. What is not seen there
+ * a connection, whatever pieces it is read in, up to 4096 bytes of them in each read. What is not seen there
  * wants no answer, as it seems; the next turn begins with a packet then.
  */
 #pragma once
@@ -230,22 +230,58 @@ __noinline u64 follow_websocket(u64 all, u32 next)
 	return known.all;
 }
 
+/* Steps of a read, each a byte of a packet's header. */
+#define PACKET_STEPS 4096
+
+static __always_inline u32 skip_packet(union packet_watch *watch, u32 bytes)
+{
+	if (watch->at)
+		return 0;
+	if (bytes > watch->left)
+		bytes = watch->left;
+	watch->left -= bytes;
+	return bytes;
+}
+
+/* The next part of the read goes into the sample, without what belongs to a packet whose header is complete.
+ */
+static __always_inline bool take_next_sample(struct sample *sample)
+{
+	struct packets *packets = &sample->packets;
+	u64 skip = skip_packet(&packets->watch, packets->behind), length;
+
+	packets->next += skip;
+	packets->behind -= skip;
+	length = packets->behind;
+	barrier_var(length);
+	if (length > SAMPLE_BYTES)
+		length = SAMPLE_BYTES;
+	if (!length || bpf_probe_read_user(sample->bytes, length, (const void *)packets->next))
+		return false;
+	sample->length = length;
+	packets->next += length;
+	packets->behind -= length;
+	packets->at = 0;
+	return true;
+}
+
 static long follow_packet(u32 index, struct sample_scan *scan)
 {
-	struct packets *packets = &scan->sample->packets;
+	struct sample *sample = scan->sample;
+	struct packets *packets = &sample->packets;
 	union packet_watch *watch = &packets->watch;
-	u64 at = index;
+	u64 at;
 	u8 byte;
 
-	barrier_var(at);
-	if (at >= SAMPLE_BYTES || at >= scan->sample->length)
+	packets->at += skip_packet(watch, sample->length - packets->at);
+	if (packets->at >= sample->length && !take_next_sample(sample))
 		return 1;
-	packets->rest--;
-	if (!watch->at && watch->left) {
-		watch->left--;
-		return watch->left >= packets->rest;
-	}
-	byte = scan->sample->bytes[at];
+	at = packets->at;
+	barrier_var(at);
+	if (at >= SAMPLE_BYTES)
+		return 1;
+	byte = sample->bytes[at];
+	packets->at++;
 	if (packets->protocol == MQTT_TURNS)
 		follow_mqtt(watch, byte);
 	else if (packets->protocol == AMQP_TURNS)
@@ -266,7 +302,7 @@ DEFINE_LOOP(follow_packet_bytes, follow_packet, struct sample_scan, find_sample)
 __noinline u64 follow_packets(u64 all, u32 protocol, u64 bytes)
 {
 	union packet_watch watch = {.all = all};
-	u64 length = bytes;
+	u64 length = bytes, rest;
 	const void *buffer = first_buffer(&length);
 	struct sample *sample;
 
@@ -280,15 +316,14 @@ __noinline u64 follow_packets(u64 all, u32 protocol, u64 bytes)
 	}
 	sample->packets.watch = watch;
 	sample->packets.protocol = protocol;
-	sample->packets.rest = bytes;
-	follow_packet_bytes(0, SAMPLE_BYTES);
+	sample->packets.next = (u64)buffer + sample->length;
+	sample->packets.behind = length - sample->length;
+	sample->packets.at = 0;
+	follow_packet_bytes(0, PACKET_STEPS);
 	watch = sample->packets.watch;
-	if (watch.at || watch.left < sample->packets.rest) {
-		if (sample->packets.rest)
-			watch.at = PACKETS_LOST;
-	} else {
-		watch.left -= sample->packets.rest;
-	}
+	rest = bytes - length + sample->packets.behind + sample->length - sample->packets.at;
+	if (rest != skip_packet(&watch, rest))
+		watch.at = PACKETS_LOST;
 	return watch.all;
 }
 

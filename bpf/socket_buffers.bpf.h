@@ -101,7 +101,9 @@ struct sample {
 			u64 all;
 		} watch;
 		u32 protocol;
-		u32 rest; /* bytes of the read behind the last one that was followed */
+		u32 at;	    /* in the sample: what is followed next */
+		u64 next;   /* in user space: what is behind the sample */
+		u32 behind; /* so many bytes */
 	} packets;
 };
 

@@ -42,6 +42,14 @@ std::string amqp_method(char of_class, char method) {
   return amqp_frame(1, "\0"s + of_class + "\0"s + method + std::string(9, '\0'));
 }
 
+std::string repeated(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) {
+    all += text;
+  }
+  return all;
+}
+
 std::vector<Protocol> protocols() {
   const std::string mqtt_greeting = "\x10\x0c\0\4MQTT\4\2\0\x3c\0\0"s;
   const std::string nats_greeting = "CONNECT {\"verbose\":false}\r\nPING\r\n";
@@ -71,6 +79,19 @@ std::vector<Protocol> protocols() {
       {"AMQP, what is published and confirmed", "AMQP\0\0\x09\1"s, amqp_method(85, 10), amqp_message, false},
       {"AMQP", "AMQP\0\0\x09\1"s, amqp_frame(1, "\0\x14\0\x0a"s + std::string(30, 'a')),
        amqp_frame(1, "\0\x3c\0\x50"s + std::string(9, '\0')), true},
+      {"MQTT, a hundred messages, then a question", mqtt_greeting, subscribe,
+       repeated("\x30\x05\0\1ahi"s, 100) + "\xc0\0"s, false},
+      {"MQTT, long messages, then a question", mqtt_greeting, subscribe,
+       repeated("\x30\x84\x02\0\1a"s + std::string(257, '\xc0'), 20) + "\xc0\0"s, false},
+      {"MQTT, acknowledgements by the hundred", mqtt_greeting, subscribe, repeated(puback, 300), true},
+      {"NATS, a hundred messages, then a question", nats_greeting, nats_subscribe,
+       repeated("PUB news 2\r\nhi\r\n", 100) + "PUB service _INBOX.b.7 2\r\nhi\r\n", false, true},
+      {"AMQP, a hundred messages, then a question", "AMQP\0\0\x09\1"s, amqp_method(10, 40),
+       repeated(amqp_message, 100) + amqp_method(60, 20), false},
+      {"AMQP, acknowledgements by the hundred", "AMQP\0\0\x09\1"s, amqp_method(10, 40),
+       repeated(amqp_method(60, 80), 100), true},
+      {"WebSocket, pongs by the hundred, then a question", kUpgrade, message,
+       repeated("\x8a\x84mask1234"s, 100) + message, false},
       {"WebSocket, pongs", kUpgrade, message, "\x8a\x84mask1234"s, true},
       {"WebSocket, empty pongs", kUpgrade, message, "\x8a\x80mask"s, true},
       {"WebSocket, the client's pings", kUpgrade, message, "\x89\x84mask1234"s, true},
