@@ -242,8 +242,8 @@ static __always_inline bool count_closed(struct socket_state *st, struct sock *s
 	return count_end(st, sk, end);
 }
 
-/* In which a send may be under way. */
-#define STATES_OF_SENDS (1U << TCP_ESTABLISHED | 1U << TCP_CLOSE_WAIT | 1U << TCP_SYN_RECV)
+/* In which a send may be under way. MPTCP closes anew what a fast close (RFC 8684, 3.5) has just closed. */
+#define STATES_OF_SENDS (1U << TCP_ESTABLISHED | 1U << TCP_CLOSE_WAIT | 1U << TCP_SYN_RECV | 1U << TCP_CLOSE)
 
 /*
  * The connection is over, which was in `state`. A reset may come while a send is under way whose hook has

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "kernel/support/child.h"
+#include "kernel/support/place.h"
 #include "kernel/support/running.h"
 #include "kernel/support/server.h"
 #include "kernel/support/wire.h"
@@ -121,6 +122,32 @@ TEST_CASE("a reply that is being sent when the client resets is a reply") {
   close_connection(server);
   check_counts(where, 1, 0);
   finish(server);
+}
+
+TEST_CASE("a reply that is being sent when the client closes with what it has not read is a reply") {
+  const Place place(GENERATE(Place::Kind::tcp, Place::Kind::mptcp, Place::Kind::unix_stream));
+  if (!place.available()) {
+    return;
+  }
+  CAPTURE(name_of(place.kind()));
+  const Watched where;
+  Child server = server_at(place, where.directory(), [](const UniqueFd& connection, Line&) {
+    receive_once(connection, 10);
+    const ssize_t sent = send_large(connection);
+    must(sent > 0 && sent < static_cast<ssize_t>(kLarge), "a send that is cut off");
+  });
+  {
+    const UniqueFd client = connect_to(server, place);
+    send_once(client, 10);
+    receive_once(client, 1000);
+  }
+  (void)server.hear();
+  server.tell();
+  (void)server.hear();
+  check_counts(where, 1, 0);
+  CHECK(where.value("tacho_unseen_replies_total") == 0);
+  server.tell();
+  server.finish();
 }
 
 TEST_CASE("what is pushed to a client that has closed its side is no call") {
