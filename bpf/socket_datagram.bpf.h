@@ -268,20 +268,20 @@ static __always_inline void datagram_sent(struct sock *sk, struct socket_state *
 
 	if (st->role == TACHO_ROLE_DATAGRAM_CLIENT && is_udp(sk) && !FIELD(sk, __sk_common.skc_dport))
 		st->role = TACHO_ROLE_DATAGRAM; /* connect(2) has taken its peer away */
-	if (st->role == TACHO_ROLE_DATAGRAM_CLIENT) {
-		if (is_udp(sk) && calls_another(sk, st))
-			st->peer = find_peer_slot(&st->target, sk, NULL);
-		calls = calls_of(st);
-		call_begun(&calls, 1, now);
-		return;
-	}
-	socket_number(st);
 	if (is_udp(sk)) {
 		to.segment_bytes = BPF_CORE_READ((struct udp_sock *)sk, gso_size);
 		read_departure(&to, sk, st);
 	}
 	if (to.segment_bytes && bytes > to.segment_bytes)
 		count = (bytes + to.segment_bytes - 1) / to.segment_bytes;
+	if (st->role == TACHO_ROLE_DATAGRAM_CLIENT) {
+		if (is_udp(sk) && calls_another(sk, st))
+			st->peer = find_peer_slot(&st->target, sk, NULL);
+		calls = calls_of(st);
+		call_begun(&calls, count, now);
+		return;
+	}
+	socket_number(st);
 	if (st->role == TACHO_ROLE_DATAGRAM_SERVER)
 		to.destination = ADDRESS_SOLE;
 	prove_role(sk, st, to.destination);

@@ -243,6 +243,8 @@ static __noinline void read_departure(struct departure *departure, struct sock *
 	}
 	if (message.control && message.control_length)
 		departure->segment_bytes = asked_segment_bytes(&message);
+	if (st->role == TACHO_ROLE_DATAGRAM_CLIENT)
+		return;
 	if (FIELD(sk, __sk_common.skc_dport) && !message.name)
 		connected_address(&departure->address, sk);
 	else if (!message.name || !read_user_address(&departure->address, (const void *)message.name))

@@ -218,6 +218,72 @@ TEST_CASE("empty datagrams are operations, requests and replies") {
   server.finish();
 }
 
+namespace {
+
+/// One send of so many bytes, as datagrams of `segment`.
+void send_segments(const UniqueFd& socket, std::size_t bytes, std::uint16_t segment, sockaddr_in* to = nullptr) {
+  std::string data(bytes, 'd');
+  iovec part{.iov_base = data.data(), .iov_len = data.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(std::uint16_t))> control{};
+  msghdr message{};
+  message.msg_name = to;
+  message.msg_namelen = to == nullptr ? 0 : sizeof(*to);
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_UDP;
+  header->cmsg_type = UDP_SEGMENT;
+  header->cmsg_len = CMSG_LEN(sizeof(segment));
+  std::memcpy(CMSG_DATA(header), &segment, sizeof(segment));
+  must(::sendmsg(socket.get(), &message, 0) == static_cast<ssize_t>(bytes), "sendmsg");
+}
+
+}  // namespace
+
+TEST_CASE("calls that go in one piece (UDP_SEGMENT) are as many as they are") {
+  const bool by_message = GENERATE(false, true);
+  const bool connected = GENERATE(false, true);
+  CAPTURE(by_message, connected);
+  constexpr int kBatches = 101;
+  constexpr int kSegments = 5;
+  constexpr std::uint16_t kSegment = 100;
+  const UniqueFd server = bound_socket();
+  const std::uint16_t port = port_of(server);
+  const Watched where;
+  Child client(where.directory(), [by_message, connected, port](Line& parent) {
+    const UniqueFd socket = connected ? client_of(port) : bound_socket();
+    sockaddr_in to = loopback(port);
+    const int segment = kSegment;
+    if (!by_message) {
+      must(::setsockopt(socket.get(), SOL_UDP, UDP_SEGMENT, &segment, sizeof(segment)) == 0, "UDP_SEGMENT");
+    }
+    for (int i = 0; i < kBatches; ++i) {
+      if (by_message) {
+        send_segments(socket, kSegments * kSegment, kSegment, connected ? nullptr : &to);
+      } else if (connected) {
+        send_once(socket, kSegments * kSegment);
+      } else {
+        send_to(socket, to, kSegments * kSegment);
+      }
+      for (int piece = 0; piece < kSegments; ++piece) {
+        receive_once(socket, kSegment);
+      }
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  for (int i = 0; i < kBatches * kSegments; ++i) {
+    const sockaddr_in from = receive_from(server, kSegment);
+    send_to(server, from, kSegment);
+  }
+  (void)client.hear();
+  CHECK(where.value("tacho_dependency_calls_total") == kBatches * kSegments);
+  client.tell();
+  client.finish();
+}
+
 TEST_CASE("datagrams that come or go in one piece (UDP_GRO, UDP_SEGMENT) are as many as they are") {
   const bool by_message = GENERATE(false, true);
   CAPTURE(by_message);
@@ -241,23 +307,7 @@ TEST_CASE("datagrams that come or go in one piece (UDP_GRO, UDP_SEGMENT) are as 
         send_to(socket, from, kSegments * kSegment);
         continue;
       }
-      std::string data(kSegments * kSegment, 'd');
-      iovec part{.iov_base = data.data(), .iov_len = data.size()};
-      alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(std::uint16_t))> control{};
-      msghdr message{};
-      message.msg_name = &from;
-      message.msg_namelen = sizeof(from);
-      message.msg_iov = &part;
-      message.msg_iovlen = 1;
-      message.msg_control = control.data();
-      message.msg_controllen = control.size();
-      cmsghdr* header = CMSG_FIRSTHDR(&message);
-      header->cmsg_level = SOL_UDP;
-      header->cmsg_type = UDP_SEGMENT;
-      header->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
-      const auto size = static_cast<std::uint16_t>(kSegment);
-      std::memcpy(CMSG_DATA(header), &size, sizeof(size));
-      must(::sendmsg(socket.get(), &message, 0) == kSegments * kSegment, "sendmsg");
+      send_segments(socket, kSegments * kSegment, kSegment, &from);
     }
     parent.tell();
     (void)parent.hear();
