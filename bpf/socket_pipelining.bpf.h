@@ -111,9 +111,11 @@ static __always_inline void sample_turn(struct socket_state *st, struct socket_s
 
 /*
  * A connection of which two such turns are found in so many carries several requests at a time, whatever its
- * other turns look like: where each reply is followed by the next request, turns seem to alternate.
+ * other turns look like: where each reply is followed by the next request, turns seem to alternate. So does
+ * one that has had a single such turn, if something short is sent unasked later: the reply that was owed.
  */
 #define CROWDED_TURNS 16
+#define CROWDED_ONCE 1
 
 /*
  * More is read in an open turn that is examined: is it another request? The server reads all that comes, and
@@ -143,13 +145,13 @@ static __always_inline void count_looked(struct socket_state *st, struct socket_
 {
 	if (!count_look(st, shard))
 		return;
-	if (st->crowded)
+	if (st->crowded > CROWDED_ONCE)
 		st->crowded--;
 	if (!(st->noted & NOTED_CROWD))
 		return;
-	if (st->crowded)
+	if (st->crowded > CROWDED_ONCE)
 		st->many = true;
-	st->crowded = CROWDED_TURNS;
+	st->crowded = CROWDED_ONCE + CROWDED_TURNS;
 }
 
 /* A turn is answered of which the records were followed, as far as that was possible. */

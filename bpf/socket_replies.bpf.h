@@ -60,6 +60,9 @@ static __always_inline void continue_reply(struct socket_state *st, struct socke
 		return;
 	if (pause > PUSH_PAUSE_NS && (bytes < BUFFER_LEAST || bytes != before))
 		note_push(st, pause);
+	if (pause > PUSH_PAUSE_NS && st->crowded && !st->may_stream && bytes < BUFFER_LEAST &&
+	    before < BUFFER_LEAST)
+		st->many = true;
 	if (st->tls == TLS_CONNECTED && sends_goodbye(bytes)) {
 		st->last_send = last_send;
 	} else if (pause > REPLY_PAUSE_NS && st->tls <= TLS_CONNECTED && had_room &&

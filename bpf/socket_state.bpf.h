@@ -66,10 +66,10 @@ struct socket_state {
 	u8 may_stream;	   /* there were many of them in a row; fades with turns */
 	u8 streaming : 7;  /* turns whose replies look like pushes */
 	bool spoken : 1;   /* the client has said something since the last send that got no reply */
-	u8 crowded;	   /* a turn had several requests; fades with turns, see socket_pipelining.bpf.h */
-	u32 push_gap;	   /* between pushes, smoothed; in units of 1024 ns */
-	u32 generation;	   /* of the look-up maps when it was found */
-	u64 owner;	   /* cgroup id or thread group that `target` was found by */
+	u8 crowded;	/* a turn had several requests; fades to CROWDED_ONCE, see socket_pipelining.bpf.h */
+	u32 push_gap;	/* between pushes, smoothed; in units of 1024 ns */
+	u32 generation; /* of the look-up maps when it was found */
+	u64 owner;	/* cgroup id or thread group that `target` was found by */
 	/* Of the open turn. */
 	union {
 		u64 first_arrival;

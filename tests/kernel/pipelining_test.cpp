@@ -3,8 +3,10 @@
 #include <sys/socket.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "kernel/support/child.h"
@@ -15,6 +17,7 @@
 
 using tacho::UniqueFd;
 using namespace tacho::kernel_test;
+using namespace std::chrono_literals;
 using namespace std::string_literals;
 
 namespace {
@@ -155,6 +158,62 @@ TEST_CASE("several records alike at once are told under TLS, the records of one 
   for (const Habit& habit : under_tls()) {
     check_habit(habit);
   }
+}
+
+TEST_CASE("a slow request whose reply comes behind those of later ones is told, however rare it is") {
+  struct Life {
+    std::string name;
+    bool late;          ///< the reply to the slow one comes by itself, later on
+    std::size_t reply;  ///< of every other one
+    bool told;
+  };
+  const auto life = GENERATE(values<Life>({{"a late reply", true, kReply, true},
+                                           {"one request in two pieces", false, kReply, false},
+                                           {"a large reply that is sent bit by bit", true, 4096, false}}));
+  CAPTURE(life.name);
+  static constexpr int kRounds = 5;
+  static constexpr int kRequests = 20;
+  const std::string request = number(1) + std::string(20, 'q');
+  const Watched where;
+  Child server(where.directory(), [&](Line& parent) {
+    const UniqueFd listener = listen_tcp();
+    parent.tell(port_of(listener));
+    const UniqueFd connection = accept_from(listener);
+    for (int i = 0; i < kRounds * kRequests; ++i) {
+      receive_once(connection, request.size());
+      if (i % kRequests == 3) {
+        parent.tell();
+        continue;  // this one takes long
+      }
+      send_once(connection, life.reply);
+      if (life.late && i % kRequests == 15) {
+        std::this_thread::sleep_for(3ms);
+        send_once(connection, kReply);
+      }
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const UniqueFd client = connect_tcp(static_cast<std::uint16_t>(server.hear()));
+  for (int i = 0; i < kRounds * kRequests; ++i) {
+    send_bytes(client, request);
+    if (i % kRequests == 3) {
+      (void)server.hear();
+      continue;
+    }
+    receive_once(client, life.reply + (life.late && i % kRequests == 15 ? kReply : 0));
+  }
+  (void)server.hear();
+  // Conditions need two samples, which are taken once a second.
+  CHECK(shared().wait_for([&] { return where.value("tacho_target_condition", {{"condition", "no_poll"}}) == 1; }));
+  const auto multiplexed = [&] { return where.value("tacho_target_condition", {{"condition", "multiplexed"}}); };
+  if (life.told) {
+    CHECK(shared().wait_for([&] { return multiplexed() == 1; }));
+  } else {
+    CHECK(multiplexed() == 0);
+  }
+  server.tell();
+  server.finish();
 }
 
 TEST_CASE("on a busy target turns are looked at now and then, wherever they are in their connections") {
