@@ -31,19 +31,21 @@ static __always_inline bool is_http2_choice(u32 length)
 	       (length - ALPN_HTTP2_RECORD) % ALPN_OTHER_EXTENSION == 0;
 }
 
-/* The length of the first encrypted record; 0 if there is none. */
-static __always_inline u32 encrypted_record(const struct sample *sample, u32 bytes)
+/*
+ * The length of the first encrypted record; 0 if there is none. A ServerHello takes 1200 bytes with a key
+ * share that withstands quantum computers (X25519MLKEM768).
+ */
+static __always_inline u32 encrypted_record(const void *buffer, u64 bytes)
 {
 	u32 offset = 0;
 
 	for (int i = 0; i < ALPN_RECORDS; i++) {
-		const u8 *record;
+		u8 record[ALPN_RECORD_HEADER];
 		u32 length;
 
-		barrier_var(offset);
-		if (offset > SAMPLE_BYTES - ALPN_RECORD_HEADER || offset + ALPN_RECORD_HEADER > bytes)
+		if (offset + ALPN_RECORD_HEADER > bytes ||
+		    bpf_probe_read_user(record, sizeof(record), buffer + offset))
 			return 0;
-		record = &sample->bytes[offset];
 		length = (u32)record[3] << 8 | record[4];
 		if (record[0] == 23)
 			return length;
@@ -104,7 +106,7 @@ __noinline u32 chooses_http2(u64 bytes)
 
 	if (!sample)
 		return false;
-	encrypted = encrypted_record(sample, sample->length);
+	encrypted = encrypted_record(buffer, bytes);
 	if (encrypted)
 		return is_http2_choice(encrypted) ? RECORD_EXPANSION : 0;
 	look_for_choices(0, SAMPLE_BYTES);

@@ -19,11 +19,13 @@ namespace {
 
 constexpr int kConnections = 7;
 const std::string kServerHello = record(22, std::string(122, 's')) + kChangeCipherSpec;
+/// With X25519MLKEM768.
+const std::string kLongServerHello = record(22, std::string(1210, 's')) + kChangeCipherSpec;
 const std::string kFlight = kChangeCipherSpec + kLongFinished;
 
 /// EncryptedExtensions in a record of its own (of so many bytes), then certificate and Finished.
-std::string by_messages(std::size_t extensions) {
-  return kServerHello + record(23, std::string(extensions, 'e')) + record(23, std::string(900, 'c')) + kLongFinished;
+std::string by_messages(std::size_t extensions, const std::string& hello = kServerHello) {
+  return hello + record(23, std::string(extensions, 'e')) + record(23, std::string(900, 'c')) + kLongFinished;
 }
 
 /// A ServerHello of TLS 1.2 that ends with this choice.
@@ -55,6 +57,9 @@ const std::vector<Handshake>& handshakes() {
        kServerHello + record(23, std::string(1001, 'a')), kFlight, false},
       {"TLS 1.2, HTTP/2", by_tls12("h2"), keys, true},
       {"TLS 1.2, HTTP/1.1", by_tls12("http/1.1"), keys, false},
+      {"TLS 1.3, HTTP/2, a key share that withstands quantum computers", by_messages(32, kLongServerHello), kFlight,
+       true},
+      {"TLS 1.3, HTTP/1.1, such a key share", by_messages(38, kLongServerHello), kFlight, false},
   };
   return all;
 }
