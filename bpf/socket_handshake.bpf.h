@@ -19,15 +19,12 @@
 #include "socket_proxy.bpf.h"
 #include "socket_records.bpf.h"
 #include "socket_settings.bpf.h"
+#include "socket_tickets.bpf.h"
 #include "socket_tls.bpf.h"
 
 /* A handshake may follow a plain exchange (PostgreSQL's SSLRequest, STARTTLS). */
 #define TLS_TURNS 6
 #define CHANGE_CIPHER_SPEC_BYTES 6
-/* change_cipher_spec (6) and Finished with SHA-384 under TLS 1.3 (5 + 4 + 48 + 1 + 16), rounded up. */
-#define LAST_FLIGHT_BYTES 96
-/* What is longer is no session ticket. */
-#define TICKET_MOST 2048
 /* Finished alone: 40 bytes and more in TLS 1.2, 58 in TLS 1.3. */
 #define LAST_FLIGHT_LEAST 40
 /* ServerHello (some 130, 1200 more with a key share that withstands quantum computers), EncryptedExtensions
@@ -165,25 +162,6 @@ static __always_inline void end_handshake(struct socket_state *st)
 }
 
 /*
- * A turn that began with the client's last flight is answered by a send of so many bytes: did it bring a
- * request, too? A goodbye may come right behind the flight, and be answered by one, or by session tickets. A
- * library may put all of its messages into one record, in which Finished is not seen: then it is a request if
- * there is another one.
- */
-static __always_inline bool flight_brings_request(const struct socket_state *st, u32 bytes)
-{
-	const union record_watch watch = {.all = st->records};
-
-	if (records_were_followed(&watch) && watch.flags & WATCH_FINISHED)
-		return (watch.behind > CLOSE_NOTIFY_TLS13 && watch.behind != CLOSE_NOTIFY_PADDED_TWICE) ||
-		       (watch.flags & WATCH_EARLY && watch.flags & WATCH_EARLY_END);
-	if (records_were_followed(&watch))
-		return watch.messages > 1;
-	return st->turn_bytes > LAST_FLIGHT_BYTES + CLOSE_NOTIFY_TLS13 ||
-	       (st->turn_bytes > LAST_FLIGHT_BYTES && bytes != CLOSE_NOTIFY_TLS13);
-}
-
-/*
  * Under TLS 1.2: did a request come right behind the client's part of the handshake (False Start, RFC 7918)?
  * Records were followed then.
  */
@@ -215,51 +193,6 @@ static __always_inline bool only_ends_handshake(struct socket_state *st, struct 
 }
 
 /*
- * What a server sends behind the client's last flight may be tickets, though a request came with that: a
- * large one, of which more is still to be read. If more was waiting, or had not come yet, it surely was: the
- * request is what is read next.
- */
-static __always_inline bool end_flight(struct socket_state *st, u32 bytes)
-{
-	const union record_watch watch = {.all = st->records};
-	union record_watch answered = {.first_send = bytes};
-
-	st->tls = TLS_CONNECTED;
-	if (!flight_brings_request(st, bytes))
-		return false;
-	answered.unfinished = st->overlap || (records_were_followed(&watch) && watch.rest);
-	answered.counted = !answered.unfinished && bytes > TICKET_MOST;
-	st->tls = answered.unfinished || answered.counted ? TLS_ASKED : TLS_TICKET;
-	st->records = answered.all;
-	/* HTTP/2's settings came before the request. */
-	st->opens = 0;
-	return answered.counted;
-}
-
-/*
- * More is sent behind the flight, in the same turn. Tickets are sent one by one, and all are as long; what
- * else precedes a reply are HTTP/2's settings.
- * @return whether a request that has not been counted yet is answered: at st->first_reply
- */
-static __always_inline bool replies_behind_flight(struct socket_state *st, u32 bytes, u64 now)
-{
-	union record_watch answered = {.all = st->records};
-
-	if ((bytes == answered.first_send && bytes <= TICKET_MOST) ||
-	    (st->expansion && bytes > st->expansion && may_settle(bytes - st->expansion))) {
-		answered.unfinished = true;
-		st->records = answered.all;
-		st->tls = TLS_ASKED;
-		return false;
-	}
-	if (st->tls == TLS_ASKED && !answered.counted)
-		st->first_reply = now;
-	st->tls = TLS_CONNECTED;
-	st->records = 0;
-	return !answered.counted;
-}
-
-/*
  * The hello is answered. What came right behind it under keys of an earlier session is a request (early data,
  * RFC 8446, 2.3), if the server takes it. Then its reply follows, before anything more is read; or the client
  * tells where the early data ends, and the reply follows that. Who resumes a session shows no certificate: a
@@ -283,21 +216,6 @@ static __always_inline bool answers_early_data(struct socket_state *st)
 		return false;
 	st->records = 0;
 	return true;
-}
-
-/*
- * BoringSSL sends its tickets, a record of them, with whatever it sends first, be it a goodbye, the answer to
- * the client's.
- */
-static __always_inline bool is_answered_with_tickets(const struct socket_state *st, u32 bytes)
-{
-	u32 record;
-
-	if (st->first_reply || st->turn_bytes != CLOSE_NOTIFY_TLS13)
-		return false;
-	record = record_header(0);
-	return (u8)record == TLS_APPLICATION_DATA && record >> 8 <= TICKET_MOST &&
-	       bytes == (record >> 8) + TLS_RECORD_HEADER + CLOSE_NOTIFY_TLS13;
 }
 
 /* The open turn is answered by a send of so many bytes: was it a request, after all? */

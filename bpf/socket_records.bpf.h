@@ -75,6 +75,7 @@ union record_watch {
 		u32 first_send;
 		bool unfinished; /* that was no reply yet */
 		bool counted;
+		bool alone; /* that was a single record, as long as a ticket may be */
 	};
 	u64 all;
 };

@@ -245,7 +245,8 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 		observe_late_turn(st, shard, 0, now);
 		return;
 	}
-	if (only_settles(st, shard, bytes) || only_ends_handshake(st, shard, bytes)) {
+	if (only_settles(st, shard, bytes) || only_ends_handshake(st, shard, bytes) ||
+	    only_brings_tickets(st, shard, bytes)) {
 		await_first_byte(st, sk, tp);
 		return;
 	}

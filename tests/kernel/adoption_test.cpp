@@ -230,6 +230,7 @@ TEST_CASE("a request that is open when tacho starts ends as a reply without a re
   auto config = watching(cgroup.path());
   config.probes.poll.enabled = false;
   Running tacho(config);
+  CHECK(tacho.page().value("tacho_requests_in_flight") == 0);
   server.tell();
   receive_once(client, 10);
   ask(client, kRequests, 10, 10);

@@ -1,5 +1,6 @@
 // Connections that go from one process to another in the middle of a request.
 
+#include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -195,6 +196,12 @@ TEST_CASE("one target reads and another one answers: each request counts once, w
     const auto both = [&](const char* name) { return first.value(name) + second.value(name); };
     CHECK(shared().wait_for([&] { return active(first) + active(second) == 0; }));
     CHECK(both("tacho_requests_total") == (watched ? kRounds : 0));
+    if (watched) {
+      // After three moves it stays, and all that follows counts there.
+      CHECK(std::min(first.value("tacho_requests_total"), second.value("tacho_requests_total")) <= 3);
+      const Labels served = {{"role", "server"}};
+      CHECK(first.value("tacho_connections_total", served) + second.value("tacho_connections_total", served) == 4);
+    }
     CHECK(both("tacho_requests_unanswered_total") == 0);
     // Two at most of a connection: the open turn, and one whose hook could still have come.
     CHECK(both("tacho_unseen_replies_total") == (watched ? 0 : 2));

@@ -78,6 +78,33 @@ TEST_CASE("acknowledgements within a stream are messages, once it is known for o
   finish(server);
 }
 
+TEST_CASE("what is sent unasked while a request is open is taken for its reply") {
+  static constexpr int kRequests = 5;
+  static constexpr auto kWork = 100ms;
+  const Watched where;
+  Child server = server_that(where.directory(), [](const UniqueFd& connection, Line&) {
+    for (int i = 0; i < kRequests; ++i) {
+      receive_once(connection, 80);
+      push(connection, 1);
+      std::this_thread::sleep_for(kWork);
+      send_once(connection, 10);
+    }
+  });
+  const UniqueFd client = connect_to(server);
+  for (int i = 0; i < kRequests; ++i) {
+    send_once(client, 80);
+    receive_once(client, kPiece);
+    receive_once(client, 10);
+  }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == kRequests);
+  CHECK(where.sum("tacho_request_duration_seconds") < kRequests * std::chrono::duration<double>(kWork).count());
+  close_connection(server);
+  const double replies = kRequests * std::chrono::duration<double>(kWork).count();
+  CHECK(shared().wait_for([&] { return where.sum("tacho_request_reply_seconds") >= replies; }));
+  finish(server);
+}
+
 TEST_CASE("requests whose replies are streams are requests, however alike the times are") {
   constexpr int kRequests = 7;
   constexpr int kPieces = 8;
