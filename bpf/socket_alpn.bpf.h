@@ -12,6 +12,7 @@
 #pragma once
 
 #include "socket_buffers.bpf.h"
+#include "socket_settings.bpf.h"
 #include "socket_state.bpf.h"
 
 /* ServerHello, change_cipher_spec, EncryptedExtensions; one to spare. */
@@ -71,8 +72,7 @@ static long look_for_choice(u32 index, struct sample_scan *scan)
 
 DEFINE_LOOP(look_for_choices, look_for_choice, struct sample_scan, find_sample)
 
-/* Header, type and tag; in TLS 1.2 header and tag, and with AES-GCM a nonce. */
-#define RECORD_EXPANSION 22
+/* In TLS 1.2 header and tag, and with AES-GCM a nonce. */
 #define RECORD_EXPANSION_TLS12 29
 #define RECORD_EXPANSION_CHACHA20_TLS12 21
 
@@ -108,7 +108,7 @@ __noinline u32 chooses_http2(u64 bytes)
 		return false;
 	encrypted = encrypted_record(buffer, bytes);
 	if (encrypted)
-		return is_http2_choice(encrypted) ? RECORD_EXPANSION : 0;
+		return is_http2_choice(encrypted) ? TLS13_EXPANSION : 0;
 	look_for_choices(0, SAMPLE_BYTES);
 	return sample->http2.found ? expansion_of_tls12(sample) : 0;
 }

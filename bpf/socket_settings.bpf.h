@@ -25,6 +25,8 @@
 #define OTHER_SETTINGS 6
 #define WINDOW_BYTES 13
 #define FRAME_BYTES 9
+/* Under TLS 1.3: header (5), type (1) and tag (16). */
+#define TLS13_EXPANSION 22
 
 /* Of the records behind Finished. */
 static __always_inline u32 plain_bytes(const union record_watch *watch, u32 expansion)
@@ -105,6 +107,45 @@ static __always_inline bool only_settles(struct socket_state *st, struct socket_
 	st->records = watch.all;
 	st->tls = TLS_OPENING;
 	return true;
+}
+
+/*
+ * A server that puts all messages of its handshake into one record (BoringSSL, rustls) does not show that it
+ * chose HTTP/2. Its client may: what it sends first, in a record of its own, is as long as preface and
+ * settings, and the next record has nothing but an acknowledgement of the server's. What else begins so long
+ * goes on with more.
+ *
+ * The client's last flight ends, and is followed by the records of `watch`.
+ */
+static __always_inline void note_first_settings(struct socket_state *st, const union record_watch *watch)
+{
+	st->may_settle = !st->many && records_were_followed(watch) && watch->flags & WATCH_FINISHED &&
+			 watch->run == 1 && !watch->rest &&
+			 is_first_flight(plain_bytes(watch, TLS13_EXPANSION));
+}
+
+/* A turn begins, with a read of so many bytes. `first`: nothing was read behind the last flight. */
+static __always_inline void find_first_settings(struct socket_state *st, u32 bytes, bool first)
+{
+	u32 length, next;
+
+	if (st->many || (!first && !st->may_settle))
+		return;
+	length = record_header(0) >> 8;
+	next = length;
+	if (!st->may_settle) {
+		if (!is_first_flight(TLS_RECORD_HEADER + length - TLS13_EXPANSION))
+			return;
+		st->may_settle = true;
+		if (bytes <= TLS_RECORD_HEADER + length)
+			return;
+		next = record_header(TLS_RECORD_HEADER + length) >> 8;
+	}
+	st->may_settle = false;
+	if (TLS_RECORD_HEADER + next != FRAME_BYTES + TLS13_EXPANSION)
+		return;
+	st->many = true;
+	st->expansion = TLS13_EXPANSION;
 }
 
 /* Is the acknowledgement of settings all that the open turn brought? */

@@ -103,6 +103,8 @@ struct socket_state {
 	u8 opens;	 /* HTTP/2 under TLS begins: `expansion` */
 	bool parted;	 /* TLS_LAST: for sure, since the client had gone by then, or said goodbye */
 	u8 expansion;	 /* HTTP/2 under TLS: by how much a record is longer than its data; 0: not known */
+	bool may_settle; /* TLS: the client's first data is as long as HTTP/2's settings; its next record
+			    tells */
 	u64 notes[SOCKET_EVENTS][NOTES_AT_ONCE];
 	/* Datagram sockets. A byte each: hooks on other CPUs set them at the same time. */
 	bool has_ring;

@@ -65,9 +65,12 @@ static __always_inline bool flight_brings_request(const struct socket_state *st,
 static __always_inline bool only_brings_tickets(struct socket_state *st, struct socket_shard *shard,
 						u32 bytes)
 {
+	const union record_watch watch = {.all = st->records};
+
 	if (st->tls != TLS_FLIGHT || st->expansion || !flight_brings_request(st, bytes) ||
 	    ticket_records(bytes) < 2)
 		return false;
+	note_first_settings(st, &watch);
 	st->tls = TLS_CONNECTED;
 	st->records = 0;
 	if (!st->close_unseen && !st->counted_late)
@@ -96,6 +99,7 @@ static __always_inline bool end_flight(struct socket_state *st, u32 bytes)
 	union record_watch answered = {.first_send = bytes};
 
 	st->tls = TLS_CONNECTED;
+	note_first_settings(st, &watch);
 	if (!flight_brings_request(st, bytes))
 		return false;
 	answered.unfinished = st->overlap || (records_were_followed(&watch) && watch.rest);

@@ -263,3 +263,81 @@ TEST_CASE("over HTTP/2 under TLS acknowledged settings are no request, whatever 
     finish(server);
   }
 }
+
+namespace {
+
+/// What a client of TLS 1.3 sends in a record, by how long it is in the clear.
+std::string plain(std::size_t bytes) {
+  return record(23, std::string(bytes + 17, 'p'));
+}
+
+/// What a client says behind its Finished, in the pieces that the server reads: the first one with it.
+struct Beginning {
+  std::string name;
+  std::vector<std::string> pieces;
+  bool told;
+  int requests;
+};
+
+std::vector<Beginning> beginnings() {
+  const std::string settings = plain(82);  // preface, six settings, a window
+  const std::string ack = plain(9);
+  return {
+      {"settings with Finished", {settings, ack + plain(270)}, true, 2},
+      {"all behind Finished", {"", settings + ack + plain(270)}, true, 1},
+      {"settings apart", {"", settings, ack, plain(270)}, true, 2},
+      {"settings without a window", {"", plain(69) + ack, plain(270)}, true, 2},
+      {"what is as long as settings, and requests", {settings, plain(60), plain(60)}, false, 3},
+      {"what is as long as settings, and requests, apart", {"", settings, plain(60), ack}, false, 3},
+      {"a request, then settings", {"", plain(120), settings + ack, plain(270)}, false, 3},
+      {"what is not as long as settings", {"", plain(81) + ack, plain(270)}, false, 2},
+  };
+}
+
+}  // namespace
+
+TEST_CASE("HTTP/2 under TLS that no handshake tells of is told by the client's settings and its acknowledgement") {
+  const std::string chosen = handshakes()[4].chosen;
+  const std::string flight = kChangeCipherSpec + kFinished;
+  const std::string tickets = record(23, std::string(413, 't')) + plain(46);
+  for (const Beginning& beginning : beginnings()) {
+    CAPTURE(beginning.name);
+    const Watched where;
+    Child server(where.directory(), [&](Line& parent) {
+      const UniqueFd listener = listen_tcp();
+      parent.tell(port_of(listener));
+      for (int i = 0; i < kConnections; ++i) {
+        const UniqueFd connection = accept_from(listener);
+        receive_once(connection, kHello.size());
+        send_bytes(connection, chosen);
+        std::string before = flight;
+        for (const std::string& piece : beginning.pieces) {
+          receive_once(connection, before.size() + piece.size());
+          send_bytes(connection, before.empty() ? plain(80) : tickets);
+          before.clear();
+        }
+      }
+      parent.tell();
+      (void)parent.hear();
+    });
+    const auto port = static_cast<std::uint16_t>(server.hear());
+    for (int i = 0; i < kConnections; ++i) {
+      const UniqueFd client = connect_tcp(port);
+      send_bytes(client, kHello);
+      receive_once(client, chosen.size());
+      std::string before = flight;
+      for (const std::string& piece : beginning.pieces) {
+        send_bytes(client, before + piece);
+        receive_once(client, before.empty() ? plain(80).size() : tickets.size());
+        before.clear();
+      }
+    }
+    (void)server.hear();
+    CHECK(where.value("tacho_multiplexed_connections_total") == (beginning.told ? kConnections : 0));
+    CHECK(where.value("tacho_requests_in_flight") == 0);
+    // Whatever is answered counts, but for an acknowledgement alone.
+    CHECK(where.value("tacho_requests_total") == kConnections * beginning.requests);
+    server.tell();
+    server.finish();
+  }
+}
