@@ -53,21 +53,29 @@ struct http2_walk {
 	u64 now;
 };
 
-/* What follows a header whose last `bytes` the current part begins with, if it is needed; not from the next
- * part. */
-static __always_inline void http2_read_fields(struct http2_walk *walk, struct http2_cursor *cursor, u32 bytes)
+/*
+ * What follows a header whose last `bytes` the current part begins with. It may stand in the next part
+ * (Netty's buffers). A function of its own, for the stack of the one that calls it.
+ */
+static __noinline int http2_read_fields(struct http2_walk *walk, u64 bytes)
 {
-	u64 length = walk->bytes < walk->part_bytes ? walk->bytes : walk->part_bytes;
+	u64 length = walk->part_bytes - bytes, rest = walk->bytes - bytes;
+	u8 *fields = walk->h2->cursor[TACHO_SEND].fields;
+	const void *at = walk->part + bytes;
+	u64 part[2]; /* struct iovec */
 
-	if (walk->direction != TACHO_SEND || cursor->header[3] != HTTP2_HEADERS)
-		return;
-	__builtin_memset(cursor->fields, 0, sizeof(cursor->fields));
-	length -= bytes;
+	__builtin_memset(fields, 0, sizeof(walk->h2->cursor[TACHO_SEND].fields));
+	if (!length && walk->parts && !bpf_probe_read_user(part, sizeof(part), walk->vector)) {
+		at = (const void *)part[0];
+		length = part[1];
+	}
+	if (length > rest)
+		length = rest;
 	if (length > HTTP2_FIELDS_BYTES)
 		length = HTTP2_FIELDS_BYTES;
 	barrier_var(length);
 	length &= HTTP2_FIELDS_BYTES;
-	bpf_probe_read_user(cursor->fields, length, walk->part + bytes);
+	return bpf_probe_read_user(fields, length, at);
 }
 
 /* Skips, or reads the next bytes of a header, or goes to the next part. One step of bpf_loop; 1 ends it. */
@@ -123,7 +131,8 @@ static long http2_step(u32 step, struct http2_walk *walk)
 		cursor->have = have + bytes;
 		if (cursor->have == HTTP2_HEADER) {
 			cursor->have = 0;
-			http2_read_fields(walk, cursor, bytes);
+			if (walk->direction == TACHO_SEND && cursor->header[3] == HTTP2_HEADERS)
+				http2_read_fields(walk, bytes);
 			if (!http2_frame(walk->h2, walk->shard, walk->arrival, walk->now, walk->direction)) {
 				cursor->in_step = false;
 				count_loss(TACHO_LOST_HTTP2_STEP);

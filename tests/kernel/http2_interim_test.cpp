@@ -1,5 +1,9 @@
 // Interim responses of HTTP/2 (RFC 9113, 8.1): a reply begins with the first response that is none.
 
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdint>
@@ -65,6 +69,16 @@ std::string reply(const Response& response, std::uint32_t stream) {
 }  // namespace
 
 TEST_CASE("an interim response of HTTP/2 does not begin a reply, whatever tells its status") {
+  const bool apart = GENERATE(false, true);  // a frame's header has a buffer of its own
+  CAPTURE(apart);
+  const auto send_frames = [apart](const UniqueFd& to, std::string text) {
+    if (!apart) {
+      send_bytes(to, text);
+      return;
+    }
+    std::array<iovec, 2> parts{iovec{text.data(), 9}, iovec{text.data() + 9, text.size() - 9}};
+    must(::writev(to.get(), parts.data(), parts.size()) == static_cast<ssize_t>(text.size()), "writev");
+  };
   const Watched where;
   const auto all = responses();
   const std::string begin = kPreface + frame(kSettings, 0, 0);
@@ -77,10 +91,10 @@ TEST_CASE("an interim response of HTTP/2 does not begin a reply, whatever tells 
     for (const Response& response : all) {
       receive_once(connection, 29);
       for (const std::string& interim : response.interim) {
-        send_bytes(connection, frame(kHeaders, stream, interim));
+        send_frames(connection, frame(kHeaders, stream, interim));
         std::this_thread::sleep_for(kWork);
       }
-      send_bytes(connection, reply(response, stream));
+      send_frames(connection, reply(response, stream));
       stream += 2;
       parent.tell();
     }
@@ -89,9 +103,10 @@ TEST_CASE("an interim response of HTTP/2 does not begin a reply, whatever tells 
   const UniqueFd client = connect_tcp(static_cast<std::uint16_t>(server.hear()));
   send_bytes(client, begin);
   std::uint32_t stream = 1;
-  double work = 0;
   for (const Response& response : all) {
     CAPTURE(response.name);
+    double work = 0;
+    const double before = where.sum("tacho_request_duration_seconds");
     send_bytes(client, frame(kHeaders, stream, 20));
     std::size_t left = reply(response, stream).size();
     for (const std::string& interim : response.interim) {
@@ -103,7 +118,7 @@ TEST_CASE("an interim response of HTTP/2 does not begin a reply, whatever tells 
     stream += 2;
     CHECK(where.value("tacho_requests_total") == (stream - 1) / 2);
     CHECK(where.value("tacho_requests_in_flight") == 0);
-    CHECK(where.value("tacho_request_duration_seconds_sum") >= work);
+    CHECK(where.sum("tacho_request_duration_seconds") - before >= work);
   }
   server.tell();
   server.finish();
