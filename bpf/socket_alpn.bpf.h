@@ -94,6 +94,9 @@ static __always_inline u32 expansion_of_tls12(const struct sample *sample)
 		   : RECORD_EXPANSION_TLS12;
 }
 
+/* Under TLS 1.3 something else was chosen, or it is not known what. */
+#define CHOICE_HIDDEN 0x100
+
 /*
  * If the running send carries the choice of HTTP/2, by how much records will be longer than their data; else
  * 0. A global function: the verifier works through its loops once a program.
@@ -108,7 +111,7 @@ __noinline u32 chooses_http2(u64 bytes)
 		return false;
 	encrypted = encrypted_record(buffer, bytes);
 	if (encrypted)
-		return is_http2_choice(encrypted) ? TLS13_EXPANSION : 0;
+		return is_http2_choice(encrypted) ? TLS13_EXPANSION : CHOICE_HIDDEN;
 	look_for_choices(0, SAMPLE_BYTES);
 	return sample->http2.found ? expansion_of_tls12(sample) : 0;
 }
@@ -116,9 +119,14 @@ __noinline u32 chooses_http2(u64 bytes)
 /* Something is sent in a handshake. */
 static __always_inline void watch_protocol(struct socket_state *st, u32 bytes)
 {
+	u32 choice;
+
 	if (st->many)
 		return;
-	st->expansion = chooses_http2(bytes);
+	choice = chooses_http2(bytes);
+	if (choice == CHOICE_HIDDEN)
+		st->settles = SETTLES_FIRST;
+	st->expansion = choice;
 	st->opens = st->expansion;
 	st->many = st->expansion;
 }

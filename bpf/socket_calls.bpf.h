@@ -222,7 +222,7 @@ static __always_inline void client_received(struct socket_state *st, struct sock
 			watch_protocol(st, bytes);
 		return;
 	}
-	if (is_interim_response(bytes))
+	if (is_interim_response(bytes) || is_only_tickets(st, bytes))
 		return;
 	if (!st->call_open)
 		st->last_send = sent_unseen(st, tp, now);

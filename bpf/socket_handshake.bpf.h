@@ -24,8 +24,6 @@
 
 /* A handshake may follow a plain exchange (PostgreSQL's SSLRequest, STARTTLS). */
 #define TLS_TURNS 6
-/* Of a client that begins with it: its hello and its last flight. */
-#define HANDSHAKE_TURNS 2
 #define CHANGE_CIPHER_SPEC_BYTES 6
 /* Finished alone: 40 bytes and more in TLS 1.2, 58 in TLS 1.3. */
 #define LAST_FLIGHT_LEAST 40
@@ -63,7 +61,7 @@ static __always_inline void begin_handshake_turn(struct socket_state *st, const 
 	st->records = 0;
 	if (speaks_tls(st)) {
 		if (st->turns < TLS_TURNS)
-			find_first_settings(st, bytes, st->turns <= HANDSHAKE_TURNS);
+			find_first_settings(st, bytes);
 		if (before == TLS_ASKED && answered.unfinished)
 			/* What comes is the rest of a request, or comes before its reply. */
 			st->tls = answered.counted ? TLS_REST : TLS_CONNECTED;

@@ -115,7 +115,7 @@ static __always_inline void sample_turn(struct socket_state *st, struct socket_s
  * one that has had a single such turn, if something short is sent unasked later: the reply that was owed.
  */
 #define CROWDED_TURNS 16
-#define CROWDED_ONCE 1
+#define CROWDED_REMEMBERED 255
 
 /*
  * More is read in an open turn that is examined: is it another request? The server reads all that comes, and
@@ -145,13 +145,13 @@ static __always_inline void count_looked(struct socket_state *st, struct socket_
 {
 	if (!count_look(st, shard))
 		return;
-	if (st->crowded > CROWDED_ONCE)
+	if (st->crowded)
 		st->crowded--;
 	if (!(st->noted & NOTED_CROWD))
 		return;
-	if (st->crowded > CROWDED_ONCE)
+	if (st->crowded > CROWDED_REMEMBERED - CROWDED_TURNS)
 		st->many = true;
-	st->crowded = CROWDED_ONCE + CROWDED_TURNS;
+	st->crowded = CROWDED_REMEMBERED;
 }
 
 /* A turn is answered of which the records were followed, as far as that was possible. */

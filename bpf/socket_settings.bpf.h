@@ -111,38 +111,50 @@ static __always_inline bool only_settles(struct socket_state *st, struct socket_
 
 /*
  * A server that puts all messages of its handshake into one record (BoringSSL, rustls) does not show that it
- * chose HTTP/2. Its client may: what it sends first, in a record of its own, is as long as preface and
- * settings, and the next record has nothing but an acknowledgement of the server's. What else begins so long
- * goes on with more.
- *
- * The client's last flight ends, and is followed by the records of `watch`.
+ * chose HTTP/2. Its client may, under TLS 1.3: what it sends first, in a record of its own, is as long as
+ * preface and settings, and the next record has nothing but an acknowledgement of the server's. What else
+ * begins so long goes on with more.
  */
+enum settles {
+	SETTLES_NOT,
+	SETTLES_FIRST, /* nothing was read behind the client's part of the handshake */
+	SETTLES_NEXT,  /* its first record is as long as settings */
+};
+
+/* The client's last flight ends, and is followed by the records of `watch`. */
 static __always_inline void note_first_settings(struct socket_state *st, const union record_watch *watch)
 {
-	st->may_settle = !st->many && records_were_followed(watch) && watch->flags & WATCH_FINISHED &&
-			 watch->run == 1 && !watch->rest &&
-			 is_first_flight(plain_bytes(watch, TLS13_EXPANSION));
+	if (st->settles != SETTLES_FIRST || !records_were_followed(watch) || !(watch->flags & WATCH_FINISHED))
+		st->settles = SETTLES_NOT;
+	else if (watch->run)
+		st->settles =
+		    watch->run == 1 && !watch->rest && is_first_flight(plain_bytes(watch, TLS13_EXPANSION))
+			? SETTLES_NEXT
+			: SETTLES_NOT;
 }
 
-/* A turn begins, with a read of so many bytes. `first`: nothing was read behind the last flight. */
-static __always_inline void find_first_settings(struct socket_state *st, u32 bytes, bool first)
+/* A turn begins with a read of so many bytes. */
+static __always_inline void find_first_settings(struct socket_state *st, u32 bytes)
 {
-	u32 length, next;
+	u64 known = bytes;
+	u32 record, end;
 
-	if (st->many || (!first && !st->may_settle))
+	if (st->settles == SETTLES_NOT || !first_buffer(&known) || known < bytes)
 		return;
-	length = record_header(0) >> 8;
-	next = length;
-	if (!st->may_settle) {
-		if (!is_first_flight(TLS_RECORD_HEADER + length - TLS13_EXPANSION))
+	record = record_header(0);
+	if (st->settles == SETTLES_FIRST) {
+		st->settles = SETTLES_NOT;
+		end = TLS_RECORD_HEADER + (record >> 8);
+		if ((u8)record != TLS_APPLICATION_DATA || !is_first_flight(end - TLS13_EXPANSION))
 			return;
-		st->may_settle = true;
-		if (bytes <= TLS_RECORD_HEADER + length)
+		st->settles = SETTLES_NEXT;
+		if (bytes < end + TLS_RECORD_HEADER)
 			return;
-		next = record_header(TLS_RECORD_HEADER + length) >> 8;
+		record = record_header(end);
 	}
-	st->may_settle = false;
-	if (TLS_RECORD_HEADER + next != FRAME_BYTES + TLS13_EXPANSION)
+	st->settles = SETTLES_NOT;
+	if ((u8)record != TLS_APPLICATION_DATA ||
+	    TLS_RECORD_HEADER + (record >> 8) != FRAME_BYTES + TLS13_EXPANSION)
 		return;
 	st->many = true;
 	st->expansion = TLS13_EXPANSION;

@@ -66,10 +66,10 @@ struct socket_state {
 	u8 may_stream;	   /* there were many of them in a row; fades with turns */
 	u8 streaming : 7;  /* turns whose replies look like pushes */
 	bool spoken : 1;   /* the client has said something since the last send that got no reply */
-	u8 crowded;	/* a turn had several requests; fades to CROWDED_ONCE, see socket_pipelining.bpf.h */
-	u32 push_gap;	/* between pushes, smoothed; in units of 1024 ns */
-	u32 generation; /* of the look-up maps when it was found */
-	u64 owner;	/* cgroup id or thread group that `target` was found by */
+	u8 crowded;	   /* a turn had several requests; fades with turns, see socket_pipelining.bpf.h */
+	u32 push_gap;	   /* between pushes, smoothed; in units of 1024 ns */
+	u32 generation;	   /* of the look-up maps when it was found */
+	u64 owner;	   /* cgroup id or thread group that `target` was found by */
 	/* Of the open turn. */
 	union {
 		u64 first_arrival;
@@ -103,8 +103,8 @@ struct socket_state {
 	u8 opens;	 /* HTTP/2 under TLS begins: `expansion` */
 	bool parted;	 /* TLS_LAST: for sure, since the client had gone by then, or said goodbye */
 	u8 expansion;	 /* HTTP/2 under TLS: by how much a record is longer than its data; 0: not known */
-	bool may_settle; /* TLS: the client's first data is as long as HTTP/2's settings; its next record
-			    tells */
+	u8 settles;	 /* TLS 1.3: whether the client begins with HTTP/2's settings, enum settles */
+	bool ticketed;	 /* TLS 1.3: a ticket came with the server's part of the handshake */
 	u64 notes[SOCKET_EVENTS][NOTES_AT_ONCE];
 	/* Datagram sockets. A byte each: hooks on other CPUs set them at the same time. */
 	bool has_ring;

@@ -17,7 +17,7 @@
 /* A send has so many tickets at most. OpenSSL gives two, others one. */
 #define TICKETS_MOST 8
 /* A ticket takes a server no longer; a send that comes so long after it is none of the same moment. */
-#define TICKET_PROMPT_NS 20000000ULL
+#define TICKET_PROMPT_NS 5000000ULL
 #define TICKET_PAUSE_NS 1000000ULL
 
 /*
@@ -27,7 +27,11 @@
 __noinline u32 ticket_records(u32 bytes)
 {
 	u32 first = record_header(0), record = first, end = 0;
+	u64 known = bytes;
 
+	/* Behind the first buffer stands anything. */
+	if (!first_buffer(&known) || known < bytes)
+		return 0;
 	if ((u8)first != TLS_APPLICATION_DATA || first >> 8 < TICKET_RECORD_LEAST || first >> 8 > TICKET_MOST)
 		return 0;
 	for (u32 records = 1; records <= TICKETS_MOST && record == first; records++) {
@@ -67,8 +71,8 @@ static __always_inline bool only_brings_tickets(struct socket_state *st, struct 
 {
 	const union record_watch watch = {.all = st->records};
 
-	if (st->tls != TLS_FLIGHT || st->expansion || !flight_brings_request(st, bytes) ||
-	    ticket_records(bytes) < 2)
+	if (st->tls != TLS_FLIGHT || st->expansion || !records_were_followed(&watch) ||
+	    !flight_brings_request(st, bytes) || ticket_records(bytes) < 2)
 		return false;
 	note_first_settings(st, &watch);
 	st->tls = TLS_CONNECTED;
@@ -76,6 +80,35 @@ static __always_inline bool only_brings_tickets(struct socket_state *st, struct 
 	if (!st->close_unseen && !st->counted_late)
 		add(&shard->opened, 1);
 	return true;
+}
+
+/*
+ * Does the server's part of a handshake end with a ticket behind Finished (Go, which has records for each
+ * message)? Then none comes later. Of several sends the last one tells. A global function, too.
+ */
+__noinline u32 ends_with_ticket(u32 bytes)
+{
+	u32 record = 0, end = 0, encrypted = 0, length;
+	u64 known = bytes;
+
+	if (!first_buffer(&known) || known < bytes)
+		return false;
+	for (u32 records = 0; records < TICKETS_MOST && end < bytes; records++) {
+		record = record_header(end);
+		if (!record)
+			return false;
+		encrypted += (u8)record == TLS_APPLICATION_DATA;
+		end += TLS_RECORD_HEADER + (record >> 8);
+	}
+	length = record >> 8;
+	return encrypted > 1 && length >= TICKET_RECORD_LEAST && length <= TICKET_MOST &&
+	       !is_finished(record, length);
+}
+
+/* The same at a client that has asked before it read them: do they answer its first call? */
+static __always_inline bool is_only_tickets(const struct socket_state *st, u32 bytes)
+{
+	return st->tls == TLS_CONNECTED && st->sampler <= 1 && st->call_open && ticket_records(bytes) > 1;
 }
 
 /*
@@ -104,7 +137,7 @@ static __always_inline bool end_flight(struct socket_state *st, u32 bytes)
 		return false;
 	answered.unfinished = st->overlap || (records_were_followed(&watch) && watch.rest);
 	answered.counted = !answered.unfinished && bytes > TICKET_MOST;
-	answered.alone = ticket_records(bytes) == 1;
+	answered.alone = !st->ticketed && ticket_records(bytes) == 1;
 	st->tls = answered.unfinished || answered.counted ? TLS_ASKED : TLS_TICKET;
 	st->records = answered.all;
 	/* HTTP/2's settings came before the request. */

@@ -224,8 +224,10 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	st->last_send = now;
 	st->sent_bytes = bytes;
 	find_unseen_hello(st, shard);
-	if (st->tls == TLS_HELLO)
+	if (st->tls == TLS_HELLO) {
 		watch_protocol(st, bytes);
+		st->ticketed = ends_with_ticket(bytes);
+	}
 	if (turn == st->ended) {
 		if (st->tls == TLS_LAST) {
 			st->tls = TLS_CONNECTED;

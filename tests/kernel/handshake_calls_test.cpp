@@ -228,3 +228,48 @@ TEST_CASE("session tickets that are unread when a client asks, late in its conne
   client.tell();
   client.finish();
 }
+
+TEST_CASE("a first call ends with session tickets that are still unread, unless they are read at once") {
+  const bool at_once = GENERATE(true, false);
+  CAPTURE(at_once);
+  constexpr int kConnections = 5;
+  constexpr std::chrono::milliseconds kWork{40};
+  const std::string ticket = record(23, std::string(250, 't'));
+  const std::string answer = record(23, std::string(90, 'a'));
+  const Watched where;
+  const UniqueFd listener = listen_tcp();
+  const auto port = port_of(listener);
+  Child client(where.directory(), [&, port](Line& parent) {
+    for (int i = 0; i < kConnections; ++i) {
+      const UniqueFd connection = connect_tcp(port);
+      send_bytes(connection, kHello);
+      receive_once(connection, kHello.size());
+      send_bytes(connection, kChangeCipherSpec + kFinished);
+      send_bytes(connection, kRequest);
+      for (const std::size_t size :
+           at_once ? std::vector{2 * ticket.size()} : std::vector{5UL, 2 * ticket.size() - 5}) {
+        receive_once(connection, size);
+      }
+      receive_once(connection, answer.size());
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  for (int i = 0; i < kConnections; ++i) {
+    const UniqueFd server = accept_from(listener);
+    receive_once(server, kHello.size());
+    send_bytes(server, kHello);
+    receive_once(server, (kChangeCipherSpec + kFinished).size());
+    receive_once(server, kRequest.size());
+    send_bytes(server, ticket + ticket);
+    std::this_thread::sleep_for(kWork);
+    send_bytes(server, answer);
+  }
+  (void)client.hear();
+  const std::string peer = "127.0.0.1:" + std::to_string(port);
+  CHECK(where.value("tacho_dependency_calls_total", {{"peer", peer}}) == kConnections);
+  const double worked = kConnections * std::chrono::duration<double>(kWork).count();
+  CHECK((where.sum("tacho_dependency_duration_seconds") >= worked) == at_once);
+  client.tell();
+  client.finish();
+}

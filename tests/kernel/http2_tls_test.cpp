@@ -277,6 +277,7 @@ struct Beginning {
   std::vector<std::string> pieces;
   bool told;
   int requests;
+  bool tls12 = false;
 };
 
 std::vector<Beginning> beginnings() {
@@ -291,17 +292,19 @@ std::vector<Beginning> beginnings() {
       {"what is as long as settings, and requests, apart", {"", settings, plain(60), ack}, false, 3},
       {"a request, then settings", {"", plain(120), settings + ack, plain(270)}, false, 3},
       {"what is not as long as settings", {"", plain(81) + ack, plain(270)}, false, 2},
+      {"records of these lengths, under TLS 1.2", {"", settings, ack, plain(270)}, false, 3, true},
   };
 }
 
 }  // namespace
 
 TEST_CASE("HTTP/2 under TLS that no handshake tells of is told by the client's settings and its acknowledgement") {
-  const std::string chosen = handshakes()[4].chosen;
-  const std::string flight = kChangeCipherSpec + kFinished;
-  const std::string tickets = record(23, std::string(413, 't')) + plain(46);
   for (const Beginning& beginning : beginnings()) {
     CAPTURE(beginning.name);
+    const bool old = beginning.tls12;
+    const std::string chosen = old ? by_tls12("http/1.1") : handshakes()[4].chosen;
+    const std::string flight = (old ? kKeyExchange : "") + kChangeCipherSpec + (old ? kFinished12 : kFinished);
+    const std::string tickets = old ? kChangeCipherSpec + kFinished12 : record(23, std::string(413, 't')) + plain(46);
     const Watched where;
     Child server(where.directory(), [&](Line& parent) {
       const UniqueFd listener = listen_tcp();

@@ -30,6 +30,7 @@ struct Reply {
   std::string first;
   std::string last;
   bool at_once;  ///< the first is the reply's beginning
+  std::string flight = kFlight;
 };
 
 std::vector<Reply> replies() {
@@ -39,21 +40,22 @@ std::vector<Reply> replies() {
       {"four tickets", kTicket + kTicket + kTicket + kTicket, kReply, false},
       {"one ticket", kTicket, kReply, false},
       {"a ticket and the reply's beginning", kTicket + kReply, kReply, true},
+      {"the reply's beginning, behind a ticket with the handshake", kTicket, kReply, true, kFlight + kTicket},
       {"the reply's beginning, as short as no ticket", record(23, std::string(60, 'r')), kReply, true},
   };
 }
 
 /// The client's side of the handshake, with something behind it.
-void ask_with_flight(const UniqueFd& client, const std::string& behind) {
+void ask_with_flight(const UniqueFd& client, const std::string& behind, const std::string& flight = kFlight) {
   send_bytes(client, kHello);
-  receive_once(client, kFlight.size());
+  receive_once(client, flight.size());
   send_bytes(client, kChangeCipherSpec + kLongFinished + behind);
 }
 
 /// The server's.
-void take_flight(const UniqueFd& connection, std::size_t behind) {
+void take_flight(const UniqueFd& connection, std::size_t behind, const std::string& flight = kFlight) {
   receive_once(connection, kHello.size());
-  send_bytes(connection, kFlight);
+  send_bytes(connection, flight);
   receive_once(connection, kChangeCipherSpec.size() + kLongFinished.size() + behind);
 }
 
@@ -72,7 +74,7 @@ TEST_CASE("tickets behind the client's last flight do not answer the request tha
       parent.tell(port_of(listener));
       for (int i = 0; i < kConnections; ++i) {
         const UniqueFd connection = accept_from(listener);
-        take_flight(connection, kRequest.size());
+        take_flight(connection, kRequest.size(), reply.flight);
         send_bytes(connection, reply.first);
         std::this_thread::sleep_for(kWork);
         send_bytes(connection, reply.last);
@@ -85,7 +87,7 @@ TEST_CASE("tickets behind the client's last flight do not answer the request tha
     const auto port = static_cast<std::uint16_t>(server.hear());
     for (int i = 0; i < kConnections; ++i) {
       const UniqueFd client = connect_tcp(port);
-      ask_with_flight(client, kRequest);
+      ask_with_flight(client, kRequest, reply.flight);
       receive_once(client, reply.first.size() + reply.last.size());
       send_bytes(client, kRequest);
       receive_once(client, kReply.size());
@@ -93,8 +95,9 @@ TEST_CASE("tickets behind the client's last flight do not answer the request tha
     (void)server.hear();
     CHECK(where.value("tacho_requests_total") == 2 * kConnections);
     CHECK(where.value("tacho_handshakes_total") == kConnections);
-    const double worked = kConnections * seconds(kWork);
-    CHECK((where.sum("tacho_request_duration_seconds") >= worked) == !reply.at_once);
+    // Not all of it: where a ticket is sent late it looks like the reply.
+    const double most = kConnections * seconds(kWork) / 2;
+    CHECK((where.sum("tacho_request_duration_seconds") >= most) == !reply.at_once);
     server.tell();
     server.finish();
     CHECK(where.value("tacho_requests_in_flight") == 0);
@@ -114,6 +117,7 @@ TEST_CASE("a request of which a part is read with the client's last flight is on
       const UniqueFd connection = accept_from(listener);
       take_flight(connection, kRequest.size());
       send_bytes(connection, tickets);
+      parent.tell();
       receive_once(connection, kRequest.size());
       parent.tell();
       (void)parent.hear();
@@ -127,6 +131,7 @@ TEST_CASE("a request of which a part is read with the client's last flight is on
     const UniqueFd client = connect_tcp(port);
     ask_with_flight(client, kRequest);
     receive_once(client, tickets.size());
+    (void)server.hear();
     CHECK(where.value("tacho_requests_in_flight") == (several ? 1 : 0));
     std::this_thread::sleep_for(kWork);
     send_bytes(client, kRequest);
