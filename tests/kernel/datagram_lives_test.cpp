@@ -207,6 +207,43 @@ TEST_CASE("what comes from other hosts by the port that was called are answers, 
   client.finish();
 }
 
+TEST_CASE("answers of other hosts that are read before their arrival is told leave their socket a caller") {
+  // Who asks spins: some answers are read while the one who sent them has not come to the hook of their arrival.
+  constexpr int kCalls = 3000;
+  constexpr int kAnswers = 3;
+  const Watched where;
+  const UniqueFd called = socket_at(INADDR_ANY, 0);
+  const std::uint16_t port = port_of(called);
+  std::vector<UniqueFd> hosts;
+  for (int i = 0; i < kAnswers; ++i) {
+    hosts.push_back(socket_at(INADDR_LOOPBACK + 1 + static_cast<in_addr_t>(i), port));
+  }
+  Child client(where.directory(), [&](Line& parent) {
+    const UniqueFd socket = bound_socket(0);
+    for (int i = 0; i < kCalls; ++i) {
+      call_all(socket, port);
+      for (int answer = 0; answer < kAnswers; ++answer) {
+        (void)spin_for(socket);
+      }
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  for (int i = 0; i < kCalls; ++i) {
+    const sockaddr_in from = wait_for_one(called);
+    for (const UniqueFd& host : hosts) {
+      send_to(host, ntohs(from.sin_port));
+    }
+  }
+  (void)client.hear();
+  const std::string all = "127.255.255.255:" + std::to_string(port);
+  CHECK(where.value("tacho_dependency_calls_total", {{"peer", all}}) == kCalls);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  CHECK(where.value("tacho_requests_total") == 0);
+  client.tell();
+  client.finish();
+}
+
 TEST_CASE("a reply that goes to another address than its request came from answers nothing") {
   const Watched where;
   const UniqueFd asking = bound_socket(0);
