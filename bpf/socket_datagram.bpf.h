@@ -112,8 +112,7 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 	}
 	socket_number(st);
 	peer = sender(sk, st, source, now);
-	if (peer && peer->role == PEER_CALLED && !peer->open && !has_many_answers(sk, st, peer) &&
-	    dispel_doubt(st)) {
+	if (peer && peer->role == PEER_CALLED && !peer->open && !peer->by_others && dispel_doubt(st)) {
 		/* Rather somebody's who has been taken for the one that was called. */
 		peer = called_earlier(st);
 		source = ADDRESS_UNKNOWN;

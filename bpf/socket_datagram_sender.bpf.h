@@ -160,9 +160,14 @@ static __noinline struct datagram_peer *sender(struct sock *sk, struct socket_st
 			return peer;
 		/* It was read before the hook of its arrival ran: an answer, where one is awaited. */
 		peer = find_datagram_peer(peer_id(st, st->called));
-		return peer && peer->role == PEER_CALLED && (peer->open || has_many_answers(sk, st, peer))
-			   ? peer
-			   : called_earlier(st);
+		if (!peer || peer->role != PEER_CALLED)
+			return called_earlier(st);
+		if (peer->open)
+			return peer;
+		if (!has_many_answers(sk, st, peer))
+			return called_earlier(st);
+		peer->by_others = 1;
+		return peer;
 	}
 	prove_role(sk, st, source);
 	id = peer_id(st, source);
