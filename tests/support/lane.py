@@ -1,7 +1,7 @@
 """What only computes goes on behind what mostly waits: tests with the label `lane`, at the lowest priority.
 
     lane.py run FOLDER BUILD LABELS [SCRIPT…]   the SCRIPTs, one after the other; then the tests of BUILD's lane with one of LABELS
-    lane.py test NAME SECONDS COMMAND…          such a test: ends COMMAND after SECONDS
+    lane.py test NAME SECONDS COMMAND…          such a test: a process of it that has had a CPU for SECONDS is ended
     lane.py after NAME SECONDS COMMAND…         a test of what the lane builds, that waits for answers within a time: label `after`
     lane.py quiet COMMAND…                      a test that compares times: the lane stands still meanwhile
     lane.py end FOLDER                          ends the lane, also where it stands still
@@ -9,6 +9,9 @@
 tests/run has a lane, whose FOLDER is TACHO_LANE. There a test waits until the lane has ended, and says what the lane has found. What
 comes after the lane mostly waits: the first of such tests runs all of them at once, and the others say what was found. One that is
 tried again runs its COMMAND. Elsewhere, as when ctest is called by hand, all of them just run their COMMAND.
+
+The lane may stand still for minutes, or have next to no CPU: how long a test of it takes says nothing, how much CPU time it takes does. What
+hangs without using any is ended, with all of the lane, PATIENCE seconds after somebody has begun to wait for it and has nothing else to do.
 
 FOLDER/session has the lane's process. The lane holds FOLDER/lock, inherited from who began it. The kernel gives it back when the last process of the lane is gone:
 nobody waits for a lane that has died.
@@ -19,9 +22,13 @@ import fcntl
 import json
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import sys
+
+# Below the TIMEOUT of its tests, so that the first one says what the lane did (tests/CMakeLists.txt).
+PATIENCE = float(os.environ.get("TACHO_LANE_PATIENCE", "1500"))
 
 
 def yield_to_all_else() -> None:
@@ -74,8 +81,11 @@ def tell(folder: pathlib.Path, what: signal.Signals) -> int:
 def wait_for_lane(folder: pathlib.Path) -> None:
     # A quiet test that was killed has not let it go on.
     tell(folder, signal.SIGCONT)
+    signal.signal(signal.SIGALRM, lambda *_: end(folder))
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+    signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def quiet(folder: pathlib.Path, command: list[str]) -> int:
@@ -107,12 +117,14 @@ def run(folder: pathlib.Path, build: str, labels: str, scripts: list[str]) -> in
     return 0
 
 
-def within(seconds: float, command: list[str]) -> int:
-    try:
-        return subprocess.run(command, timeout=seconds).returncode
-    except subprocess.TimeoutExpired:
-        print(f"lane: {command[0]} was ended after {seconds} s")
-        return 1
+def within(seconds: int, command: list[str]) -> int:
+    """Each process of the command has SECONDS of CPU time (getrlimit(2), RLIMIT_CPU)."""
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, hard))
+    status = subprocess.run(command).returncode
+    if status == -signal.SIGXCPU:
+        print(f"lane: {command[0]} was ended after {seconds} s of CPU time")
+    return status
 
 
 def found(folder: pathlib.Path, name: str) -> int:
@@ -129,7 +141,7 @@ def result(folder: pathlib.Path, name: str) -> int:
     return found(folder, name)
 
 
-def after(folder: pathlib.Path, name: str, seconds: float, command: list[str]) -> int:
+def after(folder: pathlib.Path, name: str, seconds: int, command: list[str]) -> int:
     wait_for_lane(folder)
     begun = folder / "after"
     if not begun.exists():
@@ -149,9 +161,9 @@ def main(arguments: list[str]) -> int:
         case ["run", its_folder, build, labels, *scripts]:
             return run(pathlib.Path(its_folder), build, labels, scripts)
         case ["test", name, seconds, *command] if command:
-            return result(folder, name) if folder else within(float(seconds), command)
+            return result(folder, name) if folder else within(int(seconds), command)
         case ["after", name, seconds, *command] if command:
-            return after(folder, name, float(seconds), command) if folder else within(float(seconds), command)
+            return after(folder, name, int(seconds), command) if folder else within(int(seconds), command)
         case ["end", its_folder]:
             return end(pathlib.Path(its_folder))
         case ["quiet", *command] if command:

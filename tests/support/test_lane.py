@@ -33,8 +33,9 @@ class Lane:
             )
         (folder / "session").write_text(str(self.process.pid))
 
-    def call(self, *arguments: str) -> subprocess.CompletedProcess:
-        return subprocess.run([*COMMAND, *arguments], env=os.environ | {"TACHO_LANE": str(self.folder)}, capture_output=True, text=True, timeout=60)
+    def call(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
+        own = os.environ | {"TACHO_LANE": str(self.folder)} | environment
+        return subprocess.run([*COMMAND, *arguments], env=own, capture_output=True, text=True, timeout=60)
 
 
 def state(process: int) -> str:
@@ -121,5 +122,18 @@ def test_without_a_lane_a_test_runs_its_command():
     without = {name: value for name, value in os.environ.items() if name != "TACHO_LANE"}
     for how in (["test", "says", "9"], ["after", "name", "9"], ["quiet"]):
         assert subprocess.run([*COMMAND, *how, "sh", "-c", "exit 5"], env=without).returncode == 5
-    late = subprocess.run([*COMMAND, "test", "says", "0.1", "sleep", "60"], env=without, capture_output=True, text=True)
-    assert late.returncode == 1 and "ended after 0.1 s" in late.stdout
+
+
+def test_a_test_is_ended_by_its_cpu_time_and_not_by_the_clock():
+    without = {name: value for name, value in os.environ.items() if name != "TACHO_LANE"}
+    busy = subprocess.run([*COMMAND, "test", "says", "1", "sh", "-c", "while :; do :; done"], env=without, capture_output=True, text=True)
+    assert busy.returncode != 0 and "ended after 1 s of CPU time" in busy.stdout
+    starved = subprocess.run([*COMMAND, "test", "says", "1", "sleep", "1.5"], env=without, capture_output=True, text=True)
+    assert (starved.stdout, starved.returncode) == ("", 0)
+
+
+def test_a_lane_that_hangs_is_ended_when_somebody_waits_for_it(tmp_path, gate):
+    lane = Lane(tmp_path, f"echo begun; cat {gate}")
+    told = lane.call("test", "says", "9", "true", TACHO_LANE_PATIENCE="1")
+    assert told.returncode == 1 and "the lane ended before says" in told.stdout and "begun" in told.stdout, told
+    assert lane.process.wait(60) == -signal.SIGTERM
