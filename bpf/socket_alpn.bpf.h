@@ -5,7 +5,8 @@
  *
  * Under TLS 1.2 the choice is in the ServerHello, in the clear. Under TLS 1.3 it is in EncryptedExtensions,
  * of which only the length is visible: the first encrypted record of the server's flight, where the server's
- * library gives each message a record of its own (OpenSSL, GnuTLS, Go do; BoringSSL, rustls and Java do not).
+ * library gives each message a record of its own (OpenSSL, GnuTLS, Go do; BoringSSL, rustls and Java do not:
+ * there socket_settings.bpf.h looks at what follows).
  * With "h2" it is six bytes shorter than with "http/1.1" and nine longer than without a choice; the few other
  * extensions in it (the server's name, early data) are four bytes each.
  */
@@ -17,13 +18,14 @@
 
 /* ServerHello, change_cipher_spec, EncryptedExtensions; one to spare. */
 #define ALPN_RECORDS 4
-#define ALPN_RECORD_HEADER 5
 /* The last byte of the extension's type, lengths, "h2". */
 #define ALPN_HTTP2_EXTENSION 0x1000050003026832ULL
 /* A record with a message of a header (4), the length of the list (2) and ALPN (9); type (1) and tag (16). */
 #define ALPN_HTTP2_RECORD 32
 #define ALPN_OTHER_EXTENSION 4
 #define ALPN_OTHER_EXTENSIONS 2
+/* With Finished in the same record, at least: EncryptedExtensions without any (6), Finished (36), 17. */
+#define ALPN_HIDDEN_RECORD 59
 
 static __always_inline bool is_http2_choice(u32 length)
 {
@@ -36,23 +38,18 @@ static __always_inline bool is_http2_choice(u32 length)
  * The length of the first encrypted record; 0 if there is none. A ServerHello takes 1200 bytes with a key
  * share that withstands quantum computers (X25519MLKEM768).
  */
-static __always_inline u32 encrypted_record(const void *buffer, u64 bytes)
+static __always_inline u32 encrypted_record(u32 bytes)
 {
 	u32 offset = 0;
 
-	for (int i = 0; i < ALPN_RECORDS; i++) {
-		u8 record[ALPN_RECORD_HEADER];
-		u32 length;
+	for (int i = 0; i < ALPN_RECORDS && offset + TLS_RECORD_HEADER <= bytes; i++) {
+		u32 record = record_header(offset);
 
-		if (offset + ALPN_RECORD_HEADER > bytes ||
-		    bpf_probe_read_user(record, sizeof(record), buffer + offset))
+		if ((u8)record == TLS_APPLICATION_DATA)
+			return record >> 8;
+		if ((u8)record != TLS_CHANGE_CIPHER_SPEC && (u8)record != TLS_HANDSHAKE)
 			return 0;
-		length = (u32)record[3] << 8 | record[4];
-		if (record[0] == 23)
-			return length;
-		if (record[0] != 20 && record[0] != 22)
-			return 0;
-		offset += ALPN_RECORD_HEADER + length;
+		offset += TLS_RECORD_HEADER + (record >> 8);
 	}
 	return 0;
 }
@@ -94,7 +91,7 @@ static __always_inline u32 expansion_of_tls12(const struct sample *sample)
 		   : RECORD_EXPANSION_TLS12;
 }
 
-/* Under TLS 1.3 something else was chosen, or it is not known what. */
+/* It is not known what was chosen, under TLS 1.3. */
 #define CHOICE_HIDDEN 0x100
 
 /*
@@ -103,15 +100,18 @@ static __always_inline u32 expansion_of_tls12(const struct sample *sample)
  */
 __noinline u32 chooses_http2(u64 bytes)
 {
-	const void *buffer = first_buffer(&bytes);
-	struct sample *sample = take_sample(buffer, bytes);
-	u32 encrypted;
+	u32 encrypted = encrypted_record(bytes);
+	struct sample *sample;
+	const void *buffer;
 
-	if (!sample)
-		return false;
-	encrypted = encrypted_record(buffer, bytes);
+	if (is_http2_choice(encrypted))
+		return TLS13_EXPANSION;
 	if (encrypted)
-		return is_http2_choice(encrypted) ? TLS13_EXPANSION : CHOICE_HIDDEN;
+		return encrypted >= ALPN_HIDDEN_RECORD ? CHOICE_HIDDEN : 0;
+	buffer = first_buffer(&bytes);
+	sample = take_sample(buffer, bytes);
+	if (!sample)
+		return 0;
 	look_for_choices(0, SAMPLE_BYTES);
 	return sample->http2.found ? expansion_of_tls12(sample) : 0;
 }

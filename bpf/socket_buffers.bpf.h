@@ -64,6 +64,29 @@ static __always_inline const void *first_buffer(u64 *bytes)
 	return (const void *)part[0];
 }
 
+/* So many buffers of a vector are looked through: Netty hands a ticket over in pieces of 62 bytes. */
+#define BUFFERS_FOLLOWED 16
+
+/* Where `size` bytes stand together at `offset` of all buffers; NULL if they do not, or are not found. */
+static __always_inline const void *bytes_of_call(u64 offset, u64 size)
+{
+	struct call_buffers buffers;
+	u64 part[2]; /* struct iovec */
+
+	if (!find_call_buffers(&buffers))
+		return NULL;
+	if (buffers.single)
+		return buffers.single + offset;
+	for (u32 i = 0; i < BUFFERS_FOLLOWED && i < buffers.parts; i++) {
+		if (bpf_probe_read_user(part, sizeof(part), buffers.vector + i * sizeof(part)))
+			return NULL;
+		if (offset < part[1])
+			return offset + size <= part[1] ? (const void *)part[0] + offset : NULL;
+		offset -= part[1];
+	}
+	return NULL;
+}
+
 /* Room for the beginning of a buffer. */
 #define SAMPLE_BYTES 512
 

@@ -38,7 +38,8 @@
  */
 static __always_inline bool negotiates_again(struct socket_state *st)
 {
-	if (st->tls != TLS_CONNECTED || st->turns >= TLS_TURNS)
+	if ((st->tls != TLS_CONNECTED && st->tls != TLS_ASKED && st->tls != TLS_TICKET) ||
+	    st->turns >= TLS_TURNS)
 		return false;
 	st->turns++;
 	watch_records(st, WATCH_PROOF, 0);
@@ -61,7 +62,7 @@ static __always_inline void begin_handshake_turn(struct socket_state *st, const 
 	st->records = 0;
 	if (speaks_tls(st)) {
 		if (st->turns < TLS_TURNS)
-			find_first_settings(st, bytes);
+			find_first_settings(st, bytes, true);
 		if (before == TLS_ASKED && answered.unfinished)
 			/* What comes is the rest of a request, or comes before its reply. */
 			st->tls = answered.counted ? TLS_REST : TLS_CONNECTED;
@@ -118,6 +119,8 @@ static __always_inline void continue_handshake_turn(struct socket_state *st, u32
 	u32 least = st->tls == TLS_FLIGHT ? LAST_FLIGHT_BYTES : 0;
 	u32 record;
 
+	if (speaks_tls(st))
+		find_first_settings(st, bytes, false);
 	if (st->tls == TLS_OPENING && watch.flags & WATCH_SETTLED) {
 		st->tls = TLS_CONNECTED;
 		st->counted_late = true;

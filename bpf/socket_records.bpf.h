@@ -9,7 +9,7 @@
  * several requests arrived at once: those are records in a row that are short and alike in length. Head and
  * body of one request differ, and a large body comes in records of the largest size, or of growing sizes.
  *
- * A read into several buffers is followed only through the first one; then lengths have to suffice.
+ * A read into several buffers is followed through the first few; behind them lengths have to suffice.
  */
 #pragma once
 
@@ -48,6 +48,35 @@ enum { TLS_CHANGE_CIPHER_SPEC = 20, TLS_ALERT_RECORD = 21, TLS_HANDSHAKE = 22, T
 #define SHORT_REQUEST_RECORD 1100
 /* What encryption adds to the data of a record. */
 #define RECORD_OVERHEAD 16
+/* A handshake record has a message's header at least (RFC 8446, 4). */
+#define HANDSHAKE_RECORD_LEAST 4
+
+/*
+ * Type and, from the ninth bit on, length of the record that begins at `offset` in what the running call has
+ * read or sent; 0 if it does not look like one. Other protocols begin with a length, which may be as the
+ * first two bytes of a record; its version and length tell them apart. A global function: the verifier works
+ * through it once a program, not on every path that comes here.
+ */
+__noinline u32 record_header(u32 offset)
+{
+	const void *header = bytes_of_call(offset, TLS_RECORD_HEADER);
+	u8 record[TLS_RECORD_HEADER] = {};
+	u32 length;
+
+	if (!header || bpf_probe_read_user(record, sizeof(record), header))
+		return 0;
+	length = (u32)record[3] << 8 | record[4];
+	if (record[1] != 3 || !record[2] || record[2] > 4 || length > TLS_RECORD_MOST)
+		return 0;
+	if (record[0] == TLS_HANDSHAKE && length < HANDSHAKE_RECORD_LEAST)
+		return 0;
+	return length << 8 | record[0];
+}
+
+static __always_inline u8 record_type(u32 offset)
+{
+	return record_header(offset);
+}
 
 enum record_watch_flags {
 	WATCH_FLIGHT = 1,
@@ -186,25 +215,20 @@ __noinline u64 note_record(u64 before, u32 type, u32 length)
 __noinline u64 follow_records(u64 before, u32 bytes)
 {
 	union record_watch watch = {.all = before};
-	u64 known = bytes;
-	const void *buffer = first_buffer(&known);
 	u32 offset = watch.rest;
-	u8 header[TLS_RECORD_HEADER];
 
-	if (!buffer || known < bytes || offset == RECORDS_LOST)
+	if (offset == RECORDS_LOST)
 		goto lost;
 	for (u32 i = 0; i < RECORDS_PER_READ && offset < bytes; i++) {
-		u32 length;
+		u32 record;
 
-		if (bytes - offset < TLS_RECORD_HEADER ||
-		    bpf_probe_read_user(header, sizeof(header), buffer + offset))
+		if (bytes - offset < TLS_RECORD_HEADER)
 			goto lost;
-		length = (u32)header[3] << 8 | header[4];
-		if (header[0] < TLS_CHANGE_CIPHER_SPEC || header[0] > TLS_APPLICATION_DATA ||
-		    header[1] != 3 || length > TLS_RECORD_MOST)
+		record = record_header(offset);
+		if ((u8)record < TLS_CHANGE_CIPHER_SPEC || (u8)record > TLS_APPLICATION_DATA)
 			goto lost;
-		watch.all = note_record(watch.all, header[0], length);
-		offset += TLS_RECORD_HEADER + length;
+		watch.all = note_record(watch.all, (u8)record, record >> 8);
+		offset += TLS_RECORD_HEADER + (record >> 8);
 	}
 	if (offset < bytes)
 		goto lost;

@@ -110,54 +110,121 @@ static __always_inline bool only_settles(struct socket_state *st, struct socket_
 }
 
 /*
- * A server that puts all messages of its handshake into one record (BoringSSL, rustls) does not show that it
- * chose HTTP/2. Its client may, under TLS 1.3: what it sends first, in a record of its own, is as long as
- * preface and settings, and the next record has nothing but an acknowledgement of the server's. What else
- * begins so long goes on with more.
+ * A server that puts all messages of its handshake into one record (BoringSSL, rustls, Java) does not show
+ * that it chose HTTP/2. Its client may, under TLS 1.3: one of its first records has nothing but an
+ * acknowledgement of the server's settings. What it has sent before, in a record of its own, is as long as
+ * preface and settings; or more is in it (a request), and the server has sent what may be its settings. Over
+ * HTTP/1.1 a head and its body may be as long, in records of their own: the second one in a turn, at the
+ * earliest, and what the server has sent before is as short only where it was the reply to another request.
  */
 enum settles {
 	SETTLES_NOT,
-	SETTLES_FIRST, /* nothing was read behind the client's part of the handshake */
-	SETTLES_NEXT,  /* its first record is as long as settings */
+	SETTLES_FIRST,	/* nothing was read behind the client's part of the handshake */
+	SETTLES_ALONE,	/* its first record is as long as settings */
+	SETTLES_LONGER, /* it may have more in it */
+	SETTLES_THIRD,	/* two were read, in one turn */
+	SETTLES_STATES = 7,
+	SETTLES_AGREED = 8, /* a flag: the server has sent what may be its settings */
 };
+
+/* Java adds 16 bytes of nothing to each record. */
+#define TLS13_EXPANSION_PADDED (TLS13_EXPANSION + 16)
+/* So many records of a call are looked at. */
+#define SETTLING_RECORDS 6
+
+/* Behind the client's part of the handshake: what its next record tells, which has so many bytes. */
+static __always_inline u32 next_settles(u32 state, u32 record)
+{
+	u32 plain = record - TLS13_EXPANSION;
+
+	if (state != SETTLES_FIRST)
+		return state == SETTLES_THIRD ? SETTLES_NOT : SETTLES_THIRD;
+	if (is_first_flight(plain))
+		return SETTLES_ALONE;
+	return record >= FIRST_SETTINGS_LEAST + TLS13_EXPANSION ? SETTLES_LONGER : SETTLES_NOT;
+}
 
 /* The client's last flight ends, and is followed by the records of `watch`. */
 static __always_inline void note_first_settings(struct socket_state *st, const union record_watch *watch)
 {
-	if (st->settles != SETTLES_FIRST || !records_were_followed(watch) || !(watch->flags & WATCH_FINISHED))
+	u8 agreed = st->settles & SETTLES_AGREED;
+
+	if ((st->settles & SETTLES_STATES) != SETTLES_FIRST || !records_were_followed(watch) ||
+	    !(watch->flags & WATCH_FINISHED) || watch->run > 2)
 		st->settles = SETTLES_NOT;
+	else if (watch->run == 2)
+		st->settles = SETTLES_THIRD | agreed;
 	else if (watch->run)
-		st->settles =
-		    watch->run == 1 && !watch->rest && is_first_flight(plain_bytes(watch, TLS13_EXPANSION))
-			? SETTLES_NEXT
-			: SETTLES_NOT;
+		st->settles = next_settles(SETTLES_FIRST, watch->behind) | agreed;
 }
 
-/* A turn begins with a read of so many bytes. */
-static __always_inline void find_first_settings(struct socket_state *st, u32 bytes)
+/*
+ * Does the running send have a record that is as long as a server's settings? A global function: the verifier
+ * works through its loop once a program.
+ */
+__noinline u32 may_send_settings(u32 bytes)
 {
-	u64 known = bytes;
-	u32 record, end;
+	u32 end = 0;
 
-	if (st->settles == SETTLES_NOT || !first_buffer(&known) || known < bytes)
-		return;
-	record = record_header(0);
-	if (st->settles == SETTLES_FIRST) {
-		st->settles = SETTLES_NOT;
-		end = TLS_RECORD_HEADER + (record >> 8);
-		if ((u8)record != TLS_APPLICATION_DATA || !is_first_flight(end - TLS13_EXPANSION))
-			return;
-		st->settles = SETTLES_NEXT;
-		if (bytes < end + TLS_RECORD_HEADER)
-			return;
-		record = record_header(end);
+	for (u32 i = 0; i < SETTLING_RECORDS && end < bytes; i++) {
+		u32 record = record_header(end), length = TLS_RECORD_HEADER + (record >> 8);
+
+		if ((u8)record != TLS_APPLICATION_DATA)
+			return false;
+		if ((length > TLS13_EXPANSION && may_settle(length - TLS13_EXPANSION)) ||
+		    (length > TLS13_EXPANSION_PADDED && may_settle(length - TLS13_EXPANSION_PADDED)))
+			return true;
+		end += length;
 	}
-	st->settles = SETTLES_NOT;
-	if ((u8)record != TLS_APPLICATION_DATA ||
-	    TLS_RECORD_HEADER + (record >> 8) != FRAME_BYTES + TLS13_EXPANSION)
+	return false;
+}
+
+static __always_inline void note_server_settings(struct socket_state *st, u32 bytes)
+{
+	if (st->settles & SETTLES_STATES && !(st->settles & SETTLES_AGREED) && may_send_settings(bytes))
+		st->settles |= SETTLES_AGREED;
+}
+
+/*
+ * So many bytes are read behind the client's part of the handshake.
+ * @return enum settles; or, from bit 8 on, by how much records are longer than their data: it is HTTP/2
+ * A global function, too.
+ */
+__noinline u32 follow_first_records(u32 settles, u32 bytes)
+{
+	u32 agreed = settles & SETTLES_AGREED, state = settles & SETTLES_STATES, end = 0;
+
+	/* What does not begin with a record is the rest of one. */
+	for (u32 i = 0; i < SETTLING_RECORDS && end < bytes && state; i++) {
+		u32 record = record_header(end), length = TLS_RECORD_HEADER + (record >> 8);
+		u32 expansion = length - FRAME_BYTES;
+
+		if ((u8)record != TLS_APPLICATION_DATA)
+			break;
+		if (state >= SETTLES_ALONE && (agreed || state == SETTLES_ALONE) &&
+		    (expansion == TLS13_EXPANSION || (agreed && expansion == TLS13_EXPANSION_PADDED)))
+			return expansion << 8;
+		state = next_settles(state, length);
+		end += length;
+	}
+	return state ? state | agreed : SETTLES_NOT;
+}
+
+/* A turn begins with a read of so many bytes, or goes on. */
+static __always_inline void find_first_settings(struct socket_state *st, u32 bytes, bool begins)
+{
+	u32 found;
+
+	if (st->settles == SETTLES_NOT)
 		return;
-	st->many = true;
-	st->expansion = TLS13_EXPANSION;
+	found = follow_first_records(st->settles, bytes);
+	if (begins && !(found >> 8) && (st->settles & SETTLES_STATES) != SETTLES_FIRST)
+		found = SETTLES_NOT;
+	st->settles = found;
+	if (found >> 8) {
+		st->many = true;
+		st->expansion = found >> 8;
+	}
 }
 
 /* Is the acknowledgement of settings all that the open turn brought? */

@@ -27,11 +27,7 @@
 __noinline u32 ticket_records(u32 bytes)
 {
 	u32 first = record_header(0), record = first, end = 0;
-	u64 known = bytes;
 
-	/* Behind the first buffer stands anything. */
-	if (!first_buffer(&known) || known < bytes)
-		return 0;
 	if ((u8)first != TLS_APPLICATION_DATA || first >> 8 < TICKET_RECORD_LEAST || first >> 8 > TICKET_MOST)
 		return 0;
 	for (u32 records = 1; records <= TICKETS_MOST && record == first; records++) {
@@ -89,10 +85,7 @@ static __always_inline bool only_brings_tickets(struct socket_state *st, struct 
 __noinline u32 ends_with_ticket(u32 bytes)
 {
 	u32 record = 0, end = 0, encrypted = 0, length;
-	u64 known = bytes;
 
-	if (!first_buffer(&known) || known < bytes)
-		return false;
 	for (u32 records = 0; records < TICKETS_MOST && end < bytes; records++) {
 		record = record_header(end);
 		if (!record)

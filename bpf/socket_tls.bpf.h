@@ -56,36 +56,6 @@ static __always_inline bool is_padded_goodbye(u32 bytes)
 	return bytes == CLOSE_NOTIFY_PADDED || bytes == CLOSE_NOTIFY_PADDED_TWICE;
 }
 
-/* A handshake record has a message's header at least (RFC 8446, 4). */
-#define HANDSHAKE_RECORD_LEAST 4
-
-/*
- * Type and, from the ninth bit on, length of the record that begins at `offset` in what the running call has
- * read; 0 if it does not look like one. Other protocols begin with a length, which may be as the first two
- * bytes of a record; its version and length tell them apart. A global function: the verifier works through it
- * once a program, not on every path that comes here.
- */
-__noinline u32 record_header(u32 offset)
-{
-	const void *buffer = first_buffer(NULL);
-	u8 record[TLS_RECORD_HEADER] = {};
-	u32 length;
-
-	if (!buffer || bpf_probe_read_user(record, sizeof(record), buffer + offset))
-		return 0;
-	length = (u32)record[3] << 8 | record[4];
-	if (record[1] != 3 || !record[2] || record[2] > 4 || length > TLS_RECORD_MOST)
-		return 0;
-	if (record[0] == TLS_HANDSHAKE && length < HANDSHAKE_RECORD_LEAST)
-		return 0;
-	return length << 8 | record[0];
-}
-
-static __always_inline u8 record_type(u32 offset)
-{
-	return record_header(offset);
-}
-
 /* Messages of a handshake (RFC 8446, 4): type, length in three bytes, the most significant one first. */
 #define CLIENT_HELLO 1
 #define SERVER_HELLO 2

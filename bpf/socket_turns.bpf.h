@@ -227,6 +227,8 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	if (st->tls == TLS_HELLO) {
 		watch_protocol(st, bytes);
 		st->ticketed = ends_with_ticket(bytes);
+	} else {
+		note_server_settings(st, bytes);
 	}
 	if (turn == st->ended) {
 		if (st->tls == TLS_LAST) {
