@@ -61,6 +61,26 @@ static __always_inline bool is_last_flight(u32 bytes)
 	return records_were_followed(&watch) && watch.flags & WATCH_FINISHED && !watch.rest && !watch.behind;
 }
 
+/*
+ * The same under TLS 1.2, where the server's change_cipher_spec comes first if a session is resumed: the
+ * client's is not behind its keys then, but the first that it sends.
+ */
+static __always_inline bool is_last_flight_tls12(struct socket_state *st, u32 bytes)
+{
+	u32 record = record_header(0), begin = 0;
+
+	if (!st->call_open && (u8)record == TLS_CHANGE_CIPHER_SPEC) {
+		if (bytes == CHANGE_CIPHER_SPEC_BYTES)
+			st->tls = TLS_RESUMES;
+		begin = CHANGE_CIPHER_SPEC_BYTES;
+		record = record_header(begin);
+	} else if (st->tls != TLS_RESUMES) {
+		return false;
+	}
+	return (u8)record == TLS_HANDSHAKE && is_finished(TLS_HANDSHAKE, record >> 8) &&
+	       begin + TLS_RECORD_HEADER + (record >> 8) == bytes;
+}
+
 /* The answer to the call that the handshake has interrupted, which is over. */
 static __always_inline void end_interruption(struct socket_state *st, u64 back, u64 now)
 {
@@ -157,11 +177,11 @@ static __always_inline void begin_goodbye(struct socket_state *st, const struct 
 
 	if (speaks_tls(st) || st->tls == TLS_FLIGHT) {
 		st->tls = proves_client(st, bytes) ? TLS_FLIGHT : TLS_CONNECTED;
-	} else if (st->tls != TLS_HELLO) {
+	} else if (st->tls != TLS_HELLO && st->tls != TLS_RESUMES) {
 		if (!st->turns && !st->call_open && bytes <= CLOSE_NOTIFY_BYTES)
 			st->tls = first_sent(tp, bytes);
 		return;
-	} else if (is_last_flight(bytes)) {
+	} else if (is_last_flight(bytes) || is_last_flight_tls12(st, bytes)) {
 		st->tls = TLS_FLIGHT;
 		/* As on a new connection: tickets come unasked (answers_earlier_call()). */
 		st->sampler = 0;

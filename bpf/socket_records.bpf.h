@@ -122,6 +122,10 @@ static __always_inline void note_record_of_flight(union record_watch *watch, u8 
 	if (type == TLS_CHANGE_CIPHER_SPEC) {
 		/* Finished follows it: under TLS 1.2 what came before, in the clear, may be as short. */
 		watch->flags &= ~WATCH_FINISHED;
+	} else if (type == TLS_HANDSHAKE) {
+		/* Under TLS 1.2, where a certificate's proof follows a key exchange as short. */
+		if (is_finished(type, length))
+			watch->flags |= WATCH_FINISHED;
 	} else if (watch->flags & WATCH_FINISHED) {
 		u32 behind = watch->behind + TLS_RECORD_HEADER + length;
 

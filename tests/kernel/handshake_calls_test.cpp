@@ -114,6 +114,25 @@ TEST_CASE("what a server sends when a client's last flight has come is no answer
       {{{{kHello}, kHello + kChangeCipherSpec + kFinished12}, {{kChangeCipherSpec + kFinished12, kRequest}, answer}},
        1},
   };
+  // With a certificate, in any pieces, or without the one that was asked for; and a session that is resumed, in any
+  // pieces.
+  const std::string last = kChangeCipherSpec + kFinished12;
+  const Flights ends = {{{}, record(23, std::string(60, 'g'))}, {{kRequest}, answer}};
+  for (const std::vector<std::string>& pieces :
+       std::vector<std::vector<std::string>>{{kCertificate12 + kKeyExchange + kVerify12 + last},
+                                             {kCertificate12, kKeyExchange + kVerify12, kChangeCipherSpec, kFinished12},
+                                             {kNoCertificate12 + kKeyExchange + last}}) {
+    Flights flights = {{{kHello}, kHello}, {pieces, last}};
+    flights.insert(flights.end(), ends.begin(), ends.end());
+    CAPTURE(pieces);
+    check_calls(flights, 1);
+  }
+  for (const std::vector<std::string>& pieces :
+       std::vector<std::vector<std::string>>{{last}, {kChangeCipherSpec, kFinished12}}) {
+    CAPTURE(pieces);
+    check_calls({{{kHello}, kServerHello + last}, {pieces, ends[0].second}, ends[1]}, 1);
+    check_calls({{{kHello}, kServerHello + last}, {pieces, ends[0].second}, {{kAlert}, kAlert}}, 0);
+  }
   for (const auto& [flights, calls] : cases) {
     check_calls(flights, calls);
   }

@@ -25,6 +25,8 @@ inline const std::string kChangeCipherSpec = record(20, "\1");
 inline const std::string kFinished = record(23, std::string(53, 'f'));
 inline const std::string kKeyExchange = record(22, message(16, std::string(66, 'k')));
 inline const std::string kCertificate12 = record(22, message(11, std::string(800, 'c')));
+inline const std::string kNoCertificate12 = record(22, message(11, std::string(3, '\0')));
+inline const std::string kVerify12 = record(22, message(15, std::string(260, 'v')));
 inline const std::string kFinished12 = record(22, std::string(40, 'f'));
 inline const std::string kRequest = record(23, std::string(120, 'q'));
 /// As long as a goodbye under TLS 1.3, and a goodbye under TLS 1.2.
