@@ -6,7 +6,8 @@
  *
  * Timing does not distinguish a replica from a client that asks and waits: its next message, too, follows
  * right behind what was sent. So it is detected by the beginning of its first messages: redis' REPLCONF,
- * PostgreSQL's START_REPLICATION. Later messages are no requests. Under TLS this is not visible.
+ * PostgreSQL's START_REPLICATION. Later messages are no requests. Under TLS this is not visible. What
+ * archives PostgreSQL's log logs in and asks for settings before: its tenth message begins the stream.
  */
 #pragma once
 
@@ -36,13 +37,16 @@ __noinline u32 asks_for_replication(u32 bytes)
 	return (u8)head[0] == POSTGRES_QUERY && (head[0] >> 40 | head[1] << 24) == POSTGRES_START;
 }
 
+/* So many turns are looked at. */
+#define REPLICATION_TURNS 32
+
 /* In place of the number of turns: what is said here is none. */
 #define REPLICA_TURNS 0xff
 
 /* Not the first message of a connection: there both of them say who they are. */
 static __always_inline bool is_replica(struct socket_state *st, u32 bytes)
 {
-	if (st->tls == TLS_NONE && st->turns && st->turns < TLS_TURNS && asks_for_replication(bytes))
+	if (st->tls == TLS_NONE && st->turns && st->turn < REPLICATION_TURNS && asks_for_replication(bytes))
 		st->turns = REPLICA_TURNS;
 	return st->turns == REPLICA_TURNS;
 }
