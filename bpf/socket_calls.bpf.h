@@ -81,6 +81,22 @@ static __always_inline bool is_last_flight_tls12(struct socket_state *st, u32 by
 	       begin + TLS_RECORD_HEADER + (record >> 8) == bytes;
 }
 
+/*
+ * Does a client send a handshake's message in the clear, beyond its hello? Under TLS 1.3 there is none: then
+ * what looks like Finished of TLS 1.3 is a call as long.
+ */
+static __always_inline bool sends_later_message(u32 bytes)
+{
+	u32 record = record_header(0);
+
+	return (u8)record == TLS_HANDSHAKE && is_later_message(TLS_RECORD_HEADER, bytes, record >> 8);
+}
+
+static __always_inline bool shakes_hands(const struct socket_state *st)
+{
+	return st->tls == TLS_HELLO || st->tls == TLS_RESUMES || st->tls == TLS_FINAL;
+}
+
 /* The answer to the call that the handshake has interrupted, which is over. */
 static __always_inline void end_interruption(struct socket_state *st, u64 back, u64 now)
 {
@@ -110,10 +126,11 @@ static __always_inline bool answers_handshake(struct socket_state *st, const str
 	if (st->turns < TLS_TURNS)
 		st->turns++;
 	type = record_type(0);
-	if (type == TLS_HANDSHAKE || (type == TLS_CHANGE_CIPHER_SPEC && st->tls == TLS_HELLO)) {
+	if (type == TLS_HANDSHAKE || (type == TLS_CHANGE_CIPHER_SPEC && shakes_hands(st))) {
 		if (st->tls == TLS_CONNECTED || st->asks)
 			st->interrupted = st->last_send;
-		st->tls = TLS_HELLO;
+		if (st->tls != TLS_FINAL)
+			st->tls = TLS_HELLO;
 		st->asks = false;
 		return true;
 	}
@@ -121,7 +138,7 @@ static __always_inline bool answers_handshake(struct socket_state *st, const str
 	if (type == TLS_ALERT_RECORD)
 		st->tls = TLS_ALERT;
 	/* The handshake of a connection that is older than tacho was not seen. */
-	else if (st->tls == TLS_HELLO || type == TLS_APPLICATION_DATA || has_kernel_tls(tp))
+	else if (shakes_hands(st) || type == TLS_APPLICATION_DATA || has_kernel_tls(tp))
 		st->tls = TLS_CONNECTED;
 	return false;
 }
@@ -177,20 +194,26 @@ static __always_inline void begin_goodbye(struct socket_state *st, const struct 
 
 	if (speaks_tls(st) || st->tls == TLS_FLIGHT) {
 		st->tls = proves_client(st, bytes) ? TLS_FLIGHT : TLS_CONNECTED;
-	} else if (st->tls != TLS_HELLO && st->tls != TLS_RESUMES) {
+	} else if (!shakes_hands(st)) {
 		if (!st->turns && !st->call_open && bytes <= CLOSE_NOTIFY_BYTES)
 			st->tls = first_sent(tp, bytes);
 		return;
-	} else if (is_last_flight(bytes) || is_last_flight_tls12(st, bytes)) {
+	} else if (st->tls != TLS_FINAL && (is_last_flight(bytes) || is_last_flight_tls12(st, bytes))) {
 		st->tls = TLS_FLIGHT;
 		/* As on a new connection: tickets come unasked (answers_earlier_call()). */
 		st->sampler = 0;
-	} else if (record_type(0) == TLS_APPLICATION_DATA || has_data_behind_handshake(bytes)) {
-		st->asks = true;
+	} else {
+		if (sends_later_message(bytes))
+			st->tls = TLS_FINAL;
+		if (record_type(0) == TLS_APPLICATION_DATA || has_data_behind_handshake(bytes))
+			st->asks = true;
 	}
 	if (bytes > CLOSE_NOTIFY_BYTES)
 		return;
 	kind = short_turn(bytes);
+	/* Under TLS 1.2 a goodbye shows its type. */
+	if (st->tls == TLS_FINAL && kind == TLS_SHORT)
+		return;
 	if (kind == TLS_ALERT || (kind == TLS_SHORT && again))
 		st->tls = TLS_ALERT;
 	else if (kind == TLS_SHORT || kind == TLS_NONE)

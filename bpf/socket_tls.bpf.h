@@ -32,7 +32,7 @@ enum tls_state {
 	TLS_PROXIED, /* the open turn began with the header of a proxy, or the like */
 	TLS_HELLO,   /* the open turn, or the one before, brought a ClientHello */
 	TLS_FLIGHT,  /* TLS 1.3: the open turn is the client's last flight, if it stays short */
-	TLS_FINAL,   /* TLS 1.2: the open turn is the client's last flight */
+	TLS_FINAL, /* TLS 1.2: the open turn is the client's last flight; client: it has begun to send that */
 	TLS_RESUMES, /* client: change_cipher_spec is all that it has sent of its last flight */
 	TLS_ALERT,   /* the open turn began with an alert */
 	TLS_SHORT,   /* TLS 1.3: the open turn began with a record of the length of an alert */

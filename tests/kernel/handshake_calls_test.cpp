@@ -138,6 +138,17 @@ TEST_CASE("what a server sends when a client's last flight has come is no answer
   }
 }
 
+TEST_CASE("a first call under TLS 1.2 is one, also if it is as long as Finished under TLS 1.3, or as Java's goodbye") {
+  const std::string answer = record(23, std::string(90, 'a'));
+  const std::string last = kChangeCipherSpec + kFinished12;
+  for (const std::size_t length : {35U, 45U, 53U, 69U, 85U}) {
+    CAPTURE(length);
+    const std::pair<std::vector<std::string>, std::string> call{{record(23, std::string(length, 'q'))}, answer};
+    check_calls({{{kHello}, kServerHello}, {{kKeyExchange + last}, last}, call, {{kRequest}, answer}}, 2);
+    check_calls({{{kHello}, kServerHello}, {{kKeyExchange, last}, kTicket12 + last}, call, {{kRequest}, answer}}, 2);
+  }
+}
+
 TEST_CASE("a call within which a client's certificate is asked for is one") {
   using Pieces = std::vector<std::string>;
   const std::string answer = record(23, std::string(90, 'a'));
