@@ -186,13 +186,12 @@ __noinline u32 kinds_of_beginning(u32 head)
 #define SEVERAL_LEAST 12
 
 /*
- * Whether what the running call has in its first buffer begins again in it. A global function: the verifier
+ * Whether what the running call has in its buffers begins again in them. A global function: the verifier
  * works through its loop once a program, and not on every path that comes here.
  */
 __noinline u32 begins_again(u64 bytes)
 {
-	const void *buffer = first_buffer(&bytes);
-	struct sample *sample = take_sample(buffer, bytes);
+	struct sample *sample = gather_sample(bytes);
 	struct beginnings *known;
 	u32 head, kinds, behind;
 

@@ -95,7 +95,7 @@ static __always_inline const void *bytes_of_call(u64 offset, u64 size)
  * that it may be, in every step.
  */
 struct sample {
-	u8 bytes[SAMPLE_BYTES];
+	u8 bytes[2 * SAMPLE_BYTES]; /* the second half: what is copied past the first */
 	u64 length;
 	struct http2_choice { /* see socket_alpn.bpf.h */
 		u64 window;   /* the last eight bytes */
@@ -154,6 +154,46 @@ static __always_inline struct sample *take_sample(const void *buffer, u64 length
 	sample->length = length;
 	__builtin_memset(&sample->http2, 0, sizeof(sample->http2));
 	__builtin_memset(&sample->beginnings, 0, sizeof(sample->beginnings));
+	return sample;
+}
+
+/* The same of all buffers of the running call, which has read or sent so many bytes. */
+static __always_inline struct sample *gather_sample(u64 bytes)
+{
+	struct call_buffers buffers;
+	struct sample *sample;
+	u64 part[2]; /* struct iovec */
+	u64 known;
+
+	if (!find_call_buffers(&buffers))
+		return NULL;
+	if (buffers.single)
+		return take_sample(buffers.single, bytes);
+	if (!buffers.parts || bpf_probe_read_user(part, sizeof(part), buffers.vector))
+		return NULL;
+	known = bytes < part[1] ? bytes : part[1];
+	sample = take_sample((const void *)part[0], known);
+	if (!sample)
+		return NULL;
+	for (u32 i = 1; i < BUFFERS_FOLLOWED && i < buffers.parts && known < bytes && known < SAMPLE_BYTES;
+	     i++) {
+		u64 at = known, length = bytes - known;
+
+		if (bpf_probe_read_user(part, sizeof(part), buffers.vector + i * sizeof(part)))
+			break;
+		if (length > part[1])
+			length = part[1];
+		known += length;
+		barrier_var(at);
+		barrier_var(length);
+		if (at >= SAMPLE_BYTES)
+			break;
+		if (length > SAMPLE_BYTES)
+			length = SAMPLE_BYTES;
+		if (bpf_probe_read_user(sample->bytes + at, length, (const void *)part[0]))
+			break;
+		sample->length = known < SAMPLE_BYTES ? known : SAMPLE_BYTES;
+	}
 	return sample;
 }
 

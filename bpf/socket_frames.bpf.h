@@ -108,25 +108,28 @@ static __always_inline u64 frame_length(u32 framing, const struct frame_head *he
  */
 __noinline u32 has_several_frames(u64 bytes)
 {
-	const void *buffer = first_buffer(&bytes);
+	struct sample_scan scan;
 	struct frame_head first, head;
+	u64 sampled;
 
-	if (!buffer || bytes < 2 * FRAME_HEAD_BYTES || bpf_probe_read_user(&first, sizeof(first), buffer))
+	if (!find_sample(&scan, 0) || bpf_probe_read_kernel(&first, sizeof(first), scan.sample->bytes))
+		return false;
+	sampled = scan.sample->length;
+	if (sampled < 2 * FRAME_HEAD_BYTES)
 		return false;
 	for (u32 framing = 0; framing < FRAMINGS; framing++) {
 		u64 at = frame_length(framing, &first);
 
-		for (u32 i = 1; i < FRAMES_FOLLOWED && at && at <= SAMPLE_BYTES - FRAME_HEAD_BYTES &&
-				at + FRAME_HEAD_BYTES <= bytes;
-		     i++) {
-			u64 length = bpf_probe_read_user(&head, sizeof(head), buffer + at)
-					 ? 0
-					 : frame_length(framing, &head);
+		for (u32 i = 1; i < FRAMES_FOLLOWED && at && at + FRAME_HEAD_BYTES <= sampled; i++) {
+			u64 length =
+			    bpf_probe_read_kernel(&head, sizeof(head), (void *)scan.sample->bytes + at)
+				? 0
+				: frame_length(framing, &head);
 
 			at = length && length <= bytes - at ? at + length : 0;
 			if (at == bytes || (at && i == FRAMES_FOLLOWED - 1) ||
-			    (at > SAMPLE_BYTES - FRAME_HEAD_BYTES && framing != FRAMED_SHORT &&
-			     framing != FRAMED_MODBUS))
+			    (at + FRAME_HEAD_BYTES > sampled && sampled == SAMPLE_BYTES &&
+			     framing != FRAMED_SHORT && framing != FRAMED_MODBUS))
 				return true;
 		}
 	}

@@ -1,7 +1,5 @@
 // Connections of HTTP/2 under TLS whose server does not show that it chose it: what either side sends first tells.
 
-#include <sys/uio.h>
-
 #include <catch2/catch.hpp>
 #include <string>
 #include <string_view>
@@ -37,13 +35,11 @@ std::string padded(std::size_t bytes) {
 
 /// As Netty hands over what a library has encrypted: in buffers of 62 bytes.
 void send_in_buffers(const UniqueFd& socket, std::string_view bytes) {
-  std::vector<iovec> buffers;
+  std::vector<std::string_view> buffers;
   for (std::size_t at = 0; at < bytes.size(); at += kBuffer) {
-    const std::string_view part = bytes.substr(at, kBuffer);
-    buffers.push_back({.iov_base = const_cast<char*>(part.data()), .iov_len = part.size()});
+    buffers.push_back(bytes.substr(at, kBuffer));
   }
-  must(::writev(socket.get(), buffers.data(), static_cast<int>(buffers.size())) == static_cast<ssize_t>(bytes.size()),
-       "writev");
+  send_parts(socket, buffers);
 }
 
 /// What a client says behind its Finished, in the pieces that the server reads: the first one with it. The server

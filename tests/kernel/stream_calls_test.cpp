@@ -89,13 +89,15 @@ void keep_two_open(const UniqueFd& socket, const Wait& wait_before_reading) {
 
 TEST_CASE("a client that sends several calls before it reads has its calls told to be too few") {
   constexpr std::string_view kCall = "*2\r\n$3\r\nGET\r\n$1\r\na\r\n";
-  const bool together = GENERATE(false, true);
+  const auto together = GENERATE(values<std::string>({"each by itself", "in one buffer", "a buffer for each"}));
   CAPTURE(together);
   converse(
       {.asked = 3 * kCall.size(), .answered = 30},
       [&](const UniqueFd& socket) {
-        if (together) {
+        if (together == "in one buffer") {
           send_text(socket, std::string(kCall) + std::string(kCall) + std::string(kCall));
+        } else if (together == "a buffer for each") {
+          send_parts(socket, {kCall, kCall.substr(0, 7), kCall.substr(7), kCall});
         } else {
           for (int i = 0; i < 3; ++i) {
             send_text(socket, kCall);
@@ -112,13 +114,15 @@ TEST_CASE("a client that sends several messages that tell their length has its c
   };
   const std::string first = framed(30);
   const std::string second = framed(41);
-  const bool together = GENERATE(false, true);
+  const auto together = GENERATE(values<std::string>({"each by itself", "in one buffer", "a buffer for each"}));
   CAPTURE(together);
   converse(
       {.asked = first.size() + second.size(), .answered = 30},
       [&](const UniqueFd& socket) {
-        if (together) {
+        if (together == "in one buffer") {
           send_text(socket, first + second);
+        } else if (together == "a buffer for each") {
+          send_parts(socket, {first, second.substr(0, 10), std::string_view(second).substr(10)});
         } else {
           send_text(socket, first);
           send_text(socket, second);

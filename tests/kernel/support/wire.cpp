@@ -6,10 +6,10 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <vector>
 
 namespace tacho::kernel_test {
 namespace {
@@ -92,6 +92,16 @@ void send_bytes(const UniqueFd& socket, std::string_view bytes) {
 void send_once(const UniqueFd& socket, std::size_t size) {
   must(size <= buffer.size(), "a send of more than kLargest");
   send_bytes(socket, {buffer.data(), size});
+}
+
+void send_parts(const UniqueFd& socket, const std::vector<std::string_view>& parts) {
+  std::vector<iovec> buffers;
+  ssize_t bytes = 0;
+  for (const std::string_view part : parts) {
+    buffers.push_back({.iov_base = const_cast<char*>(part.data()), .iov_len = part.size()});
+    bytes += static_cast<ssize_t>(part.size());
+  }
+  must(::writev(socket.get(), buffers.data(), static_cast<int>(buffers.size())) == bytes, "writev");
 }
 
 void receive_once(const UniqueFd& socket, std::size_t size) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "base/unique_fd.h"
 
@@ -36,6 +37,8 @@ UniqueFd take_from(pid_t pid, int descriptor);
 void send_once(const UniqueFd& socket, std::size_t size);
 /// Exactly one send of these bytes.
 void send_bytes(const UniqueFd& socket, std::string_view bytes);
+/// Exactly one send of them, each from a buffer of its own.
+void send_parts(const UniqueFd& socket, const std::vector<std::string_view>& parts);
 /// Exactly one receive that waits for `size` bytes.
 void receive_once(const UniqueFd& socket, std::size_t size);
 
