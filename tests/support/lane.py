@@ -11,10 +11,10 @@ comes after the lane mostly waits: the first of such tests runs all of them at o
 tried again runs its COMMAND. Elsewhere, as when ctest is called by hand, all of them just run their COMMAND.
 
 The lane may stand still for minutes, or have next to no CPU: how long a test of it takes says nothing, how much CPU time it takes does. What
-hangs without using any is ended, with all of the lane, PATIENCE seconds after somebody has begun to wait for it and has nothing else to do.
+hangs without using any for PATIENCE seconds, while somebody waits for it and does nothing else, is ended, with all of the lane.
 
-FOLDER/session has the lane's process. The lane holds FOLDER/lock, inherited from who began it. The kernel gives it back when the last process of the lane is gone:
-nobody waits for a lane that has died.
+FOLDER/session has the lane's process, which holds FOLDER/lock, inherited from who began it. The kernel gives it back when that is gone: nobody
+waits for a lane that has died.
 """
 
 import concurrent.futures
@@ -26,9 +26,14 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 
 # Below the TIMEOUT of its tests, so that the first one says what the lane did (tests/CMakeLists.txt).
-PATIENCE = float(os.environ.get("TACHO_LANE_PATIENCE", "1500"))
+PATIENCE = float(os.environ.get("TACHO_LANE_PATIENCE", "300"))
+# Seconds from SIGTERM to SIGKILL.
+GRACE = 5.0
+# Of CPU time.
+LEAST_PROGRESS = 0.1
 
 
 def yield_to_all_else() -> None:
@@ -62,27 +67,53 @@ def run_all(folder: pathlib.Path, tests: list[tuple[str, list[str]]], at_once: i
             job.result()
 
 
-def tell(folder: pathlib.Path, what: signal.Signals) -> int:
-    """@return how many processes of the lane have got the signal"""
-    session = int((folder / "session").read_text())
-    told = 0
+def processes(folder: pathlib.Path) -> list[tuple[int, list[str]]]:
+    """Those of the lane that have not ended, and what proc(5) says behind their names: state, parent, group, session …"""
+    session = (folder / "session").read_text().strip()
+    found = []
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            # Behind the name: state, parent, group, session (proc(5)).
-            state, _, _, its = (process / "stat").read_text().rpartition(")")[2].split()[:4]
-            if int(its) == session and (what != signal.SIGSTOP or state not in "TZ"):
-                os.kill(int(process.name), what)
-                told += 1
+            fields = (process / "stat").read_text().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
+            continue
+        if fields[3] == session and fields[0] != "Z":
+            found.append((int(process.name), fields))
+    return found
+
+
+def tell(folder: pathlib.Path, what: signal.Signals) -> int:
+    """@return how many processes of the lane have got the signal"""
+    told = 0
+    for process, fields in processes(folder):
+        if what == signal.SIGSTOP and fields[0] == "T":
+            continue
+        try:
+            os.kill(process, what)
+            told += 1
+        except ProcessLookupError:
             pass
     return told
+
+
+def cpu_seconds(folder: pathlib.Path) -> float:
+    """What its processes have used, with their children that have ended."""
+    return sum(int(ticks) for _, fields in processes(folder) for ticks in fields[11:15]) / os.sysconf("SC_CLK_TCK")
 
 
 def wait_for_lane(folder: pathlib.Path) -> None:
     # A quiet test that was killed has not let it go on.
     tell(folder, signal.SIGCONT)
-    signal.signal(signal.SIGALRM, lambda *_: end(folder))
-    signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+    used = cpu_seconds(folder)
+
+    def look(*_) -> None:
+        nonlocal used
+        before, used = used, cpu_seconds(folder)
+        if abs(used - before) < LEAST_PROGRESS:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            end(folder)
+
+    signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE, PATIENCE)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
     signal.setitimer(signal.ITIMER_REAL, 0)
@@ -102,6 +133,11 @@ def end(folder: pathlib.Path) -> int:
     """Each of its processes is told, whatever group it is in (ninja's have their own); who stands still hears nothing before it goes on."""
     tell(folder, signal.SIGTERM)
     tell(folder, signal.SIGCONT)
+    deadline = time.monotonic() + GRACE
+    while processes(folder):
+        if time.monotonic() > deadline:
+            tell(folder, signal.SIGKILL)
+        time.sleep(0.05)
     return 0
 
 
@@ -119,8 +155,8 @@ def run(folder: pathlib.Path, build: str, labels: str, scripts: list[str]) -> in
 
 def within(seconds: int, command: list[str]) -> int:
     """Each process of the command has SECONDS of CPU time (getrlimit(2), RLIMIT_CPU)."""
-    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, hard))
+    # Who takes no notice of the first is killed by the second.
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     status = subprocess.run(command).returncode
     if status == -signal.SIGXCPU:
         print(f"lane: {command[0]} was ended after {seconds} s of CPU time")

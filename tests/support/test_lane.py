@@ -132,8 +132,20 @@ def test_a_test_is_ended_by_its_cpu_time_and_not_by_the_clock():
     assert (starved.stdout, starved.returncode) == ("", 0)
 
 
-def test_a_lane_that_hangs_is_ended_when_somebody_waits_for_it(tmp_path, gate):
-    lane = Lane(tmp_path, f"echo begun; cat {gate}")
+@pytest.mark.parametrize("deaf", ["", "trap '' TERM; "])
+def test_a_lane_that_hangs_is_ended_when_somebody_waits_for_it(tmp_path, gate, deaf):
+    lane = Lane(tmp_path, f"{deaf}echo $$ >{tmp_path}/script; echo begun; cat {gate}; cat {gate}")
     told = lane.call("test", "says", "9", "true", TACHO_LANE_PATIENCE="1")
     assert told.returncode == 1 and "the lane ended before says" in told.stdout and "begun" in told.stdout, told
     assert lane.process.wait(60) == -signal.SIGTERM
+    try:
+        assert state(int((tmp_path / "script").read_text())) == "Z"
+    except FileNotFoundError:
+        pass
+
+
+def test_a_lane_that_works_is_waited_for_whatever_the_time(tmp_path):
+    lane = Lane(tmp_path, "end=$((SECONDS + 3)); while [ $SECONDS -lt $end ]; do :; done")
+    told = lane.call("test", "says", "9", "false", TACHO_LANE_PATIENCE="1")
+    assert (told.stdout, told.returncode) == ("said\n", 3)
+    assert lane.process.wait(60) == 0
