@@ -12,14 +12,17 @@
 #include "socket_turns.bpf.h"
 
 /* How much was read that no hook has seen. The end of the stream has a place, too. */
-static __always_inline u32 unseen_bytes(const struct socket_state *st, struct sock *sk,
-					const struct tcp_sock *tp)
+static __always_inline u32 unseen_bytes(struct socket_state *st, struct sock *sk, const struct tcp_sock *tp)
 {
-	u32 beyond;
+	u32 read, beyond;
 
 	if (!tp || st->past_tcp)
 		return 0;
-	beyond = FIELD(tp, copied_seq) - st->read_seq;
+	read = FIELD(tp, copied_seq);
+	beyond = read - st->read_seq;
+	/* An urgent byte (RFC 6093) that nobody asked for is skipped, and has a place. */
+	if (FIELD(tp, urg_seq) - st->read_seq < beyond && !--beyond)
+		st->read_seq = read;
 	if (!beyond || (beyond == 1 && FIELD(sk, sk_shutdown) & RCV_SHUTDOWN))
 		return 0;
 	/* A library in the kernel (TLS) takes data out of the stream before it is read. */

@@ -111,6 +111,7 @@ struct tcp_sock {
 	u32 copied_seq;
 	u32 rcv_nxt;
 	u32 rcv_wup; /* rcv_nxt when something was sent last */
+	u32 urg_seq; /* of the last urgent byte */
 	u32 write_seq;
 	u32 snd_nxt;
 	u32 snd_una;

@@ -1,6 +1,7 @@
 // Data that is read past the hooks of receives: by splice, where functions of the kernel may not be hooked.
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -197,4 +198,34 @@ TEST_CASE("requests and calls on a unix socket all of whose data is spliced coun
   (void)server.hear();
   server.tell();
   server.finish();
+}
+
+TEST_CASE("an urgent byte that is skipped is no request, whatever the server sends then") {
+  const Watched where;
+  Child server = server_that(where.directory(), [](const UniqueFd& connection, Line& parent) {
+    serve(connection, 1, kSize, kSize);
+    for (int i = 0; i < kRequests; ++i) {
+      parent.tell();
+      (void)parent.hear();
+      pollfd urgent{.fd = connection.get(), .events = POLLPRI, .revents = 0};
+      must(::poll(&urgent, 1, 10'000) == 1, "poll");
+      // There is nothing to read but the mark, which that passes.
+      std::array<char, kSize> none{};
+      must(::recv(connection.get(), none.data(), none.size(), MSG_DONTWAIT) < 0, "recv");
+      send_once(connection, kSize);
+    }
+  });
+  const UniqueFd client = connect_to(server);
+  ask(client, 1, kSize, kSize);
+  for (int i = 0; i < kRequests; ++i) {
+    (void)server.hear();
+    must(::send(client.get(), "!", 1, MSG_OOB) == 1, "send");
+    server.tell();
+    receive_once(client, kSize);
+  }
+  (void)server.hear();
+  CHECK(where.value("tacho_requests_total") == 1);
+  CHECK(where.value("tacho_requests_in_flight") == 0);
+  close_connection(server);
+  finish(server);
 }
