@@ -7,8 +7,10 @@
  * of which only the length is visible: the first encrypted record of the server's flight, where the server's
  * library gives each message a record of its own (OpenSSL, GnuTLS, Go do; BoringSSL, rustls and Java do not:
  * there socket_settings.bpf.h looks at what follows).
- * With "h2" it is six bytes shorter than with "http/1.1" and nine longer than without a choice; the few other
- * extensions in it (the server's name, early data) are four bytes each.
+ * With "h2" it is six bytes shorter than with "http/1.1" and nine longer than without a choice; the other
+ * extensions in it (the server's name, early data) are four bytes each. With two of them it is as long as
+ * with "postgresql", so that is not taken for a choice. Groups that the server likes better, which OpenSSL
+ * names there, may be any length.
  */
 #pragma once
 
@@ -23,15 +25,15 @@
 /* A record with a message of a header (4), the length of the list (2) and ALPN (9); type (1) and tag (16). */
 #define ALPN_HTTP2_RECORD 32
 #define ALPN_OTHER_EXTENSION 4
-#define ALPN_OTHER_EXTENSIONS 2
-/* With Finished in the same record, at least: EncryptedExtensions without any (6), Finished (36), 17. */
-#define ALPN_HIDDEN_RECORD 59
+#define ALPN_OTHER_EXTENSIONS 1
+/* The same without a choice, and with "http/1.1". */
+#define ALPN_NO_RECORD 23
+#define ALPN_HTTP1_RECORD 38
 
-static __always_inline bool is_http2_choice(u32 length)
+static __always_inline bool is_choice(u32 length, u32 least)
 {
-	return length >= ALPN_HTTP2_RECORD &&
-	       length <= ALPN_HTTP2_RECORD + ALPN_OTHER_EXTENSIONS * ALPN_OTHER_EXTENSION &&
-	       (length - ALPN_HTTP2_RECORD) % ALPN_OTHER_EXTENSION == 0;
+	return length >= least && length <= least + ALPN_OTHER_EXTENSIONS * ALPN_OTHER_EXTENSION &&
+	       (length - least) % ALPN_OTHER_EXTENSION == 0;
 }
 
 /*
@@ -84,7 +86,7 @@ static __always_inline u32 expansion_of_tls12(const struct sample *sample)
 	u32 session = sample->bytes[SESSION_LENGTH_AT];
 
 	barrier_var(session);
-	if (session > SESSION_MOST)
+	if (session > SESSION_MOST || sample->length <= SESSION_LENGTH_AT + 1 + session)
 		return RECORD_EXPANSION_TLS12;
 	return sample->bytes[SESSION_LENGTH_AT + 1 + session] == CHACHA20_SUITES
 		   ? RECORD_EXPANSION_CHACHA20_TLS12
@@ -102,14 +104,14 @@ __noinline u32 chooses_http2(u64 bytes)
 {
 	u32 encrypted = encrypted_record(bytes);
 	struct sample *sample;
-	const void *buffer;
 
-	if (is_http2_choice(encrypted))
+	if (is_choice(encrypted, ALPN_HTTP2_RECORD))
 		return TLS13_EXPANSION;
 	if (encrypted)
-		return encrypted >= ALPN_HIDDEN_RECORD ? CHOICE_HIDDEN : 0;
-	buffer = first_buffer(&bytes);
-	sample = take_sample(buffer, bytes);
+		return is_choice(encrypted, ALPN_NO_RECORD) || is_choice(encrypted, ALPN_HTTP1_RECORD)
+			   ? 0
+			   : CHOICE_HIDDEN;
+	sample = gather_sample(bytes);
 	if (!sample)
 		return 0;
 	look_for_choices(0, SAMPLE_BYTES);

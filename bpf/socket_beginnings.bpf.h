@@ -267,7 +267,7 @@ static __always_inline bool differ_by_a_byte(u32 one, u32 other)
 /* How the buffer of the running call begins; 0 where that shows nothing. */
 static __always_inline u32 head_of_call(u32 bytes)
 {
-	const void *buffer = bytes >= BEGINNING_BYTES ? first_buffer(NULL) : NULL;
+	const void *buffer = bytes >= BEGINNING_BYTES ? bytes_of_call(0, BEGINNING_BYTES) : NULL;
 	u32 head = 0;
 
 	if (!buffer || bpf_probe_read_user(&head, sizeof(head), buffer))

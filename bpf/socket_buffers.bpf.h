@@ -137,6 +137,12 @@ struct {
 	__type(value, struct sample);
 } call_sample SEC(".maps");
 
+static __always_inline void clear_sample(struct sample *sample)
+{
+	__builtin_memset(&sample->http2, 0, sizeof(sample->http2));
+	__builtin_memset(&sample->beginnings, 0, sizeof(sample->beginnings));
+}
+
 /* Bytes of the beginning of `buffer`, which is so long; NULL if it cannot be read. */
 static __always_inline struct sample *take_sample(const void *buffer, u64 length)
 {
@@ -152,30 +158,24 @@ static __always_inline struct sample *take_sample(const void *buffer, u64 length
 	if (bpf_probe_read_user(sample->bytes, length, buffer))
 		return NULL;
 	sample->length = length;
-	__builtin_memset(&sample->http2, 0, sizeof(sample->http2));
-	__builtin_memset(&sample->beginnings, 0, sizeof(sample->beginnings));
+	clear_sample(sample);
 	return sample;
 }
 
 /* The same of all buffers of the running call, which has read or sent so many bytes. */
 static __always_inline struct sample *gather_sample(u64 bytes)
 {
+	u32 zero = 0;
+	struct sample *sample = bpf_map_lookup_elem(&call_sample, &zero);
 	struct call_buffers buffers;
-	struct sample *sample;
 	u64 part[2]; /* struct iovec */
-	u64 known;
+	u64 known = 0;
 
-	if (!find_call_buffers(&buffers))
+	if (!sample || !find_call_buffers(&buffers))
 		return NULL;
 	if (buffers.single)
 		return take_sample(buffers.single, bytes);
-	if (!buffers.parts || bpf_probe_read_user(part, sizeof(part), buffers.vector))
-		return NULL;
-	known = bytes < part[1] ? bytes : part[1];
-	sample = take_sample((const void *)part[0], known);
-	if (!sample)
-		return NULL;
-	for (u32 i = 1; i < BUFFERS_FOLLOWED && i < buffers.parts && known < bytes && known < SAMPLE_BYTES;
+	for (u32 i = 0; i < BUFFERS_FOLLOWED && i < buffers.parts && known < bytes && known < SAMPLE_BYTES;
 	     i++) {
 		u64 at = known, length = bytes - known;
 
@@ -183,17 +183,20 @@ static __always_inline struct sample *gather_sample(u64 bytes)
 			break;
 		if (length > part[1])
 			length = part[1];
-		known += length;
-		barrier_var(at);
 		barrier_var(length);
-		if (at >= SAMPLE_BYTES)
-			break;
 		if (length > SAMPLE_BYTES)
 			length = SAMPLE_BYTES;
+		/* It is below that. Verifiers up to 6.1 have to see it right before the use. */
+		barrier_var(at);
+		at &= SAMPLE_BYTES - 1;
 		if (bpf_probe_read_user(sample->bytes + at, length, (const void *)part[0]))
 			break;
-		sample->length = known < SAMPLE_BYTES ? known : SAMPLE_BYTES;
+		known += length;
 	}
+	if (!known)
+		return NULL;
+	sample->length = known < SAMPLE_BYTES ? known : SAMPLE_BYTES;
+	clear_sample(sample);
 	return sample;
 }
 

@@ -38,7 +38,7 @@ enum { TLS_CHANGE_CIPHER_SPEC = 20, TLS_ALERT_RECORD = 21, TLS_HANDSHAKE = 22, T
 /* Java adds 16 bytes of nothing to each record. */
 #define FINISHED_SHA384_PADDED 85
 /* That of a client which resumes a session of TLS 1.2: encrypted, with a MAC and padding at most so long. */
-#define FINISHED_TLS12_MOST 91
+#define FINISHED_TLS12_MOST 96
 /* EndOfEarlyData, which may stand before it. */
 #define END_OF_EARLY_DATA 21
 
@@ -105,6 +105,7 @@ union record_watch {
 		bool unfinished; /* that was no reply yet */
 		bool counted;
 		bool alone; /* that was a single record, as long as a ticket may be */
+		bool early; /* early data was answered when it had ended, and Finished is still to come */
 	};
 	u64 all;
 };

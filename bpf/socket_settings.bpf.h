@@ -112,42 +112,49 @@ static __always_inline bool only_settles(struct socket_state *st, struct socket_
 /*
  * A server that puts all messages of its handshake into one record (BoringSSL, rustls, Java) does not show
  * that it chose HTTP/2. Its client may, under TLS 1.3: one of its first records has nothing but an
- * acknowledgement of the server's settings. What it has sent before, in a record of its own, is as long as
- * preface and settings; or more is in it (a request), and the server has sent what may be its settings. Over
- * HTTP/1.1 a head and its body may be as long, in records of their own: the second one in a turn, at the
- * earliest, and what the server has sent before is as short only where it was the reply to another request.
+ * acknowledgement of the server's settings, and the server has sent what is as long as those before. What the
+ * client has sent first, in a record of its own, is as long as preface and settings; or more is in it (a
+ * request), and the server has sent its settings before it answers anything.
+ *
+ * Other protocols have such lengths in another order: a head and a body of nine bytes are read before
+ * anything is sent, and what is as short as a reply comes behind a request that was read.
  */
 enum settles {
 	SETTLES_NOT,
 	SETTLES_FIRST,	/* nothing was read behind the client's part of the handshake */
-	SETTLES_ALONE,	/* its first record is as long as settings */
+	SETTLES_ALONE,	/* its first record is as long as settings, */
+	SETTLES_PADDED, /* with what Java adds */
 	SETTLES_LONGER, /* it may have more in it */
 	SETTLES_THIRD,	/* two were read, in one turn */
 	SETTLES_STATES = 7,
-	SETTLES_AGREED = 8, /* a flag: the server has sent what may be its settings */
+	/* Flags: the server has sent what may be its settings, */
+	SETTLES_AGREED = 8,
+	SETTLES_UNASKED = 16, /* before anything was read behind the client's part of the handshake */
 };
 
 /* Java adds 16 bytes of nothing to each record. */
 #define TLS13_EXPANSION_PADDED (TLS13_EXPANSION + 16)
 /* So many records of a call are looked at. */
 #define SETTLING_RECORDS 6
+/* A server's have one at least. */
+#define SERVER_SETTINGS_LEAST (FRAME_BYTES + SETTING_BYTES)
 
 /* Behind the client's part of the handshake: what its next record tells, which has so many bytes. */
 static __always_inline u32 next_settles(u32 state, u32 record)
 {
-	u32 plain = record - TLS13_EXPANSION;
-
 	if (state != SETTLES_FIRST)
 		return state == SETTLES_THIRD ? SETTLES_NOT : SETTLES_THIRD;
-	if (is_first_flight(plain))
+	if (is_first_flight(record - TLS13_EXPANSION))
 		return SETTLES_ALONE;
+	if (is_first_flight(record - TLS13_EXPANSION_PADDED))
+		return SETTLES_PADDED;
 	return record >= FIRST_SETTINGS_LEAST + TLS13_EXPANSION ? SETTLES_LONGER : SETTLES_NOT;
 }
 
 /* The client's last flight ends, and is followed by the records of `watch`. */
 static __always_inline void note_first_settings(struct socket_state *st, const union record_watch *watch)
 {
-	u8 agreed = st->settles & SETTLES_AGREED;
+	u8 agreed = st->settles & ~SETTLES_STATES;
 
 	if ((st->settles & SETTLES_STATES) != SETTLES_FIRST || !records_were_followed(watch) ||
 	    !(watch->flags & WATCH_FINISHED) || watch->run > 2)
@@ -158,6 +165,15 @@ static __always_inline void note_first_settings(struct socket_state *st, const u
 		st->settles = next_settles(SETTLES_FIRST, watch->behind) | agreed;
 }
 
+/* SETTINGS with one at least; WINDOW_UPDATE and the acknowledgement of the client's may follow. */
+static __always_inline bool are_server_settings(u32 record, u32 expansion)
+{
+	u32 plain = record - expansion;
+
+	return record > expansion && (is_list_of_settings(plain, SERVER_SETTINGS_LEAST, OTHER_SETTINGS - 1) ||
+				      (plain >= SERVER_SETTINGS_LEAST + FRAME_BYTES && may_settle(plain)));
+}
+
 /*
  * Does the running send have a record that is as long as a server's settings? A global function: the verifier
  * works through its loop once a program.
@@ -166,23 +182,34 @@ __noinline u32 may_send_settings(u32 bytes)
 {
 	u32 end = 0;
 
-	for (u32 i = 0; i < SETTLING_RECORDS && end < bytes; i++) {
+	for (u32 i = 0; i < SETTLING_RECORDS && end + TLS_RECORD_HEADER <= bytes; i++) {
 		u32 record = record_header(end), length = TLS_RECORD_HEADER + (record >> 8);
 
 		if ((u8)record != TLS_APPLICATION_DATA)
 			return false;
-		if ((length > TLS13_EXPANSION && may_settle(length - TLS13_EXPANSION)) ||
-		    (length > TLS13_EXPANSION_PADDED && may_settle(length - TLS13_EXPANSION_PADDED)))
+		if (are_server_settings(length, TLS13_EXPANSION) ||
+		    are_server_settings(length, TLS13_EXPANSION_PADDED))
 			return true;
 		end += length;
 	}
 	return false;
 }
 
+/* Something is sent, before which nothing was asked, or what may be settings alone. */
 static __always_inline void note_server_settings(struct socket_state *st, u32 bytes)
 {
-	if (st->settles & SETTLES_STATES && !(st->settles & SETTLES_AGREED) && may_send_settings(bytes))
-		st->settles |= SETTLES_AGREED;
+	if (st->settles && st->settles <= SETTLES_PADDED && may_send_settings(bytes))
+		st->settles |= st->settles == SETTLES_FIRST ? SETTLES_UNASKED : SETTLES_AGREED;
+}
+
+/* As one that was read after so many others, and is that much longer than the acknowledgement. */
+static __always_inline bool acknowledges(u32 state, u32 agreed, u32 expansion)
+{
+	if (expansion != TLS13_EXPANSION && expansion != TLS13_EXPANSION_PADDED)
+		return false;
+	if (agreed & SETTLES_UNASKED)
+		return state >= SETTLES_ALONE;
+	return agreed && state == (expansion == TLS13_EXPANSION ? SETTLES_ALONE : SETTLES_PADDED);
 }
 
 /*
@@ -192,17 +219,16 @@ static __always_inline void note_server_settings(struct socket_state *st, u32 by
  */
 __noinline u32 follow_first_records(u32 settles, u32 bytes)
 {
-	u32 agreed = settles & SETTLES_AGREED, state = settles & SETTLES_STATES, end = 0;
+	u32 agreed = settles & ~SETTLES_STATES, state = settles & SETTLES_STATES, end = 0;
 
 	/* What does not begin with a record is the rest of one. */
-	for (u32 i = 0; i < SETTLING_RECORDS && end < bytes && state; i++) {
+	for (u32 i = 0; i < SETTLING_RECORDS && end + TLS_RECORD_HEADER <= bytes && state; i++) {
 		u32 record = record_header(end), length = TLS_RECORD_HEADER + (record >> 8);
 		u32 expansion = length - FRAME_BYTES;
 
 		if ((u8)record != TLS_APPLICATION_DATA)
 			break;
-		if (state >= SETTLES_ALONE && (agreed || state == SETTLES_ALONE) &&
-		    (expansion == TLS13_EXPANSION || (agreed && expansion == TLS13_EXPANSION_PADDED)))
+		if (acknowledges(state, agreed, expansion))
 			return expansion << 8;
 		state = next_settles(state, length);
 		end += length;
@@ -213,18 +239,21 @@ __noinline u32 follow_first_records(u32 settles, u32 bytes)
 /* A turn begins with a read of so many bytes, or goes on. */
 static __always_inline void find_first_settings(struct socket_state *st, u32 bytes, bool begins)
 {
+	u8 before = st->settles & SETTLES_STATES;
 	u32 found;
 
-	if (st->settles == SETTLES_NOT)
+	if (before == SETTLES_NOT)
 		return;
 	found = follow_first_records(st->settles, bytes);
-	if (begins && !(found >> 8) && (st->settles & SETTLES_STATES) != SETTLES_FIRST)
+	if (begins && !(found >> 8) && before != SETTLES_FIRST)
 		found = SETTLES_NOT;
 	st->settles = found;
-	if (found >> 8) {
-		st->many = true;
+	if (!(found >> 8))
+		return;
+	st->many = true;
+	/* Else a message that only looks like it would be lost. */
+	if (before == (found >> 8 == TLS13_EXPANSION ? SETTLES_ALONE : SETTLES_PADDED))
 		st->expansion = found >> 8;
-	}
 }
 
 /* Is the acknowledgement of settings all that the open turn brought? */

@@ -86,7 +86,7 @@ __noinline u32 ends_with_ticket(u32 bytes)
 {
 	u32 record = 0, end = 0, encrypted = 0, length;
 
-	for (u32 records = 0; records < TICKETS_MOST && end < bytes; records++) {
+	for (u32 records = 0; records < TICKETS_MOST && end + TLS_RECORD_HEADER <= bytes; records++) {
 		record = record_header(end);
 		if (!record)
 			return false;
@@ -115,6 +115,16 @@ static __always_inline bool follows_ticket(const struct socket_state *st, u64 no
 }
 
 /*
+ * Has all of the early data come, which the server reads behind its answer to the hello, and nothing else?
+ * Tickets are sent behind Finished only: what the server sends now is the reply.
+ */
+static __always_inline bool ends_early_data(const union record_watch *watch)
+{
+	return records_were_followed(watch) && watch->messages && watch->flags & WATCH_EARLY_END &&
+	       !(watch->flags & WATCH_FINISHED);
+}
+
+/*
  * What a server sends behind the client's last flight may be tickets, though a request came with that: a
  * large one, of which more is still to be read. If more was waiting, or had not come yet, it surely was: the
  * request is what is read next.
@@ -124,6 +134,12 @@ static __always_inline bool end_flight(struct socket_state *st, u32 bytes)
 	const union record_watch watch = {.all = st->records};
 	union record_watch answered = {.first_send = bytes};
 
+	if (ends_early_data(&watch)) {
+		answered.unfinished = answered.counted = answered.early = true;
+		st->tls = TLS_ASKED;
+		st->records = answered.all;
+		return true;
+	}
 	st->tls = TLS_CONNECTED;
 	note_first_settings(st, &watch);
 	if (!flight_brings_request(st, bytes))
@@ -147,6 +163,8 @@ static __always_inline bool replies_behind_flight(struct socket_state *st, u32 b
 {
 	union record_watch answered = {.all = st->records};
 
+	if (answered.early)
+		return false;
 	if ((bytes == answered.first_send && bytes <= TICKET_MOST) ||
 	    (st->expansion && bytes > st->expansion && may_settle(bytes - st->expansion))) {
 		answered.unfinished = true;

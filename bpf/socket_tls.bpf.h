@@ -64,13 +64,14 @@ static __always_inline bool is_padded_goodbye(u32 bytes)
 /* Version (2), random (32), session (1), suite (2), compression (1). */
 #define SERVER_HELLO_LEAST 38
 
-/* Of the message that begins at `offset` in a buffer of the running call: type, and from bit 8 on its length.
+/* Of the message that begins at `offset` in what the running call has: type, and from bit 8 on its length.
  */
-static __always_inline u32 message_header(const void *buffer, u32 offset)
+static __always_inline u32 message_header(u32 offset)
 {
+	const void *header = bytes_of_call(offset, MESSAGE_HEADER);
 	u8 head[MESSAGE_HEADER];
 
-	if (!buffer || bpf_probe_read_user(head, sizeof(head), buffer + offset) || head[1])
+	if (!header || bpf_probe_read_user(head, sizeof(head), header) || head[1])
 		return 0;
 	return ((u32)head[2] << 8 | head[3]) << 8 | head[0];
 }
@@ -82,15 +83,15 @@ static __always_inline u32 message_header(const void *buffer, u32 offset)
  */
 __noinline u32 is_later_message(u32 offset, u32 bytes, u32 record)
 {
-	const void *buffer = first_buffer(NULL);
+	const void *type = bytes_of_call(offset, 1);
 	u8 message = CLIENT_HELLO;
 	u32 header;
 
-	if (!buffer || offset >= bytes || bpf_probe_read_user(&message, sizeof(message), buffer + offset))
+	if (!type || offset >= bytes || bpf_probe_read_user(&message, sizeof(message), type))
 		return false;
 	if (message != CLIENT_HELLO || bytes - offset < MESSAGE_HEADER)
 		return message != CLIENT_HELLO;
-	header = message_header(buffer, offset);
+	header = message_header(offset);
 	return !header || (header >> 8) + MESSAGE_HEADER < record;
 }
 
@@ -105,7 +106,7 @@ __noinline u32 sends_server_hello(void)
 
 	if ((u8)record != TLS_HANDSHAKE)
 		return false;
-	header = message_header(first_buffer(NULL), TLS_RECORD_HEADER);
+	header = message_header(TLS_RECORD_HEADER);
 	return (u8)header == SERVER_HELLO && header >> 8 >= SERVER_HELLO_LEAST &&
 	       (header >> 8) + MESSAGE_HEADER <= record >> 8;
 }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <numeric>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -23,16 +24,21 @@ namespace {
 /// What the client sends, piece by piece, before it reads what the server sends.
 using Flights = std::vector<std::pair<std::vector<std::string>, std::string>>;
 
-/// Of a client that lives them: how many are calls. None of it is a request of its own.
-void check_calls(const Flights& flights, int calls) {
+/// Of a client that lives them, and sends from so many buffers: how many are calls. None of it is a request of its own.
+void check_calls_sent(const Flights& flights, int calls, bool in_buffers) {
+  CAPTURE(in_buffers);
   const Watched where;
   const UniqueFd listener = listen_tcp();
   const auto port = port_of(listener);
-  Child client(where.directory(), [&flights, port](Line& parent) {
+  Child client(where.directory(), [&flights, port, in_buffers](Line& parent) {
     const UniqueFd connection = connect_tcp(port);
     for (const auto& [pieces, reply] : flights) {
       for (const std::string& piece : pieces) {
-        send_bytes(connection, piece);
+        if (in_buffers) {
+          send_parts(connection, {std::string_view(piece).substr(0, 5), "", std::string_view(piece).substr(5)});
+        } else {
+          send_bytes(connection, piece);
+        }
       }
       receive_once(connection, reply.size());
     }
@@ -54,6 +60,11 @@ void check_calls(const Flights& flights, int calls) {
   client.finish();
   CHECK(shared().wait_for([&] { return where.value("tacho_connections_active", {{"role", "client"}}) == 0; }));
   CHECK(where.observations("tacho_request_reply_seconds") == 0);
+}
+
+void check_calls(const Flights& flights, int calls) {
+  check_calls_sent(flights, calls, false);
+  check_calls_sent(flights, calls, true);
 }
 
 }  // namespace
@@ -105,6 +116,8 @@ TEST_CASE("what a server sends when a client's last flight has come is no answer
       {{{{kHello}, kHello}, {{kFinished, kFinished}, answer}, {{kRequest}, answer}}, 2},
       {{{{kHello}, kHello}, {{kFinished + kRequest}, ticket + answer}, {{kRequest}, answer}}, 2},
       {{{{kHello}, kHello}, {{kFinished}, ticket}, {{kShort}, kShort}}, 0},
+      // Another hello is asked for.
+      {{{{kHello}, kServerHello}, {{kHello}, kServerHello + kRequest}, {{kFinished}, ticket}, {{kRequest}, answer}}, 1},
       {{{{kHello}, kHello}, {{kChangeCipherSpec, kPaddedFinished}, ticket}, {{kRequest}, answer}}, 1},
       // TLS 1.2: with the keys exchanged, and a session that is resumed.
       {{{{kHello}, kHello},
@@ -127,8 +140,8 @@ TEST_CASE("what a server sends when a client's last flight has come is no answer
     CAPTURE(pieces);
     check_calls(flights, 1);
   }
-  for (const std::vector<std::string>& pieces :
-       std::vector<std::vector<std::string>>{{last}, {kChangeCipherSpec, kFinished12}}) {
+  for (const std::vector<std::string>& pieces : std::vector<std::vector<std::string>>{
+           {last}, {kChangeCipherSpec, kFinished12}, {kChangeCipherSpec + record(22, std::string(96, 'f'))}}) {
     CAPTURE(pieces);
     check_calls({{{kHello}, kServerHello + last}, {pieces, ends[0].second}, ends[1]}, 1);
     check_calls({{{kHello}, kServerHello + last}, {pieces, ends[0].second}, {{kAlert}, kAlert}}, 0);

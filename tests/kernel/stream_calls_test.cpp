@@ -97,7 +97,7 @@ TEST_CASE("a client that sends several calls before it reads has its calls told 
         if (together == "in one buffer") {
           send_text(socket, std::string(kCall) + std::string(kCall) + std::string(kCall));
         } else if (together == "a buffer for each") {
-          send_parts(socket, {kCall, kCall.substr(0, 7), kCall.substr(7), kCall});
+          send_parts(socket, {"", kCall, kCall.substr(0, 7), kCall.substr(7), kCall});
         } else {
           for (int i = 0; i < 3; ++i) {
             send_text(socket, kCall);

@@ -104,6 +104,14 @@ void send_parts(const UniqueFd& socket, const std::vector<std::string_view>& par
   must(::writev(socket.get(), buffers.data(), static_cast<int>(buffers.size())) == bytes, "writev");
 }
 
+void send_in_buffers(const UniqueFd& socket, std::string_view bytes, std::size_t size) {
+  std::vector<std::string_view> buffers;
+  for (std::size_t at = 0; at < bytes.size(); at += size) {
+    buffers.push_back(bytes.substr(at, size));
+  }
+  send_parts(socket, buffers);
+}
+
 void receive_once(const UniqueFd& socket, std::size_t size) {
   must(size <= received.size(), "a receive of more than kLargest");
   must(::recv(socket.get(), received.data(), size, MSG_WAITALL) == static_cast<ssize_t>(size), "recv");

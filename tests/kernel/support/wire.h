@@ -39,6 +39,8 @@ void send_once(const UniqueFd& socket, std::size_t size);
 void send_bytes(const UniqueFd& socket, std::string_view bytes);
 /// Exactly one send of them, each from a buffer of its own.
 void send_parts(const UniqueFd& socket, const std::vector<std::string_view>& parts);
+/// Exactly one send of these bytes, from buffers of this size: libraries of Java hand over in pieces what they encrypt.
+void send_in_buffers(const UniqueFd& socket, std::string_view bytes, std::size_t size = 62);
 /// Exactly one receive that waits for `size` bytes.
 void receive_once(const UniqueFd& socket, std::size_t size);
 
