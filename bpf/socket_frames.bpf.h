@@ -121,10 +121,14 @@ __noinline u32 has_several_frames(u64 bytes)
 		u64 at = frame_length(framing, &first);
 
 		for (u32 i = 1; i < FRAMES_FOLLOWED && at && at + FRAME_HEAD_BYTES <= sampled; i++) {
-			u64 length =
-			    bpf_probe_read_kernel(&head, sizeof(head), (void *)scan.sample->bytes + at)
-				? 0
-				: frame_length(framing, &head);
+			u64 length, place = at;
+
+			/* It is below that. Verifiers up to 6.1 have to see it right before the use. */
+			barrier_var(place);
+			place &= 2 * SAMPLE_BYTES - 1;
+			length = bpf_probe_read_kernel(&head, sizeof(head), scan.sample->bytes + place)
+				     ? 0
+				     : frame_length(framing, &head);
 
 			at = length && length <= bytes - at ? at + length : 0;
 			if (at == bytes || (at && i == FRAMES_FOLLOWED - 1) ||
