@@ -8,11 +8,13 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <system_error>
+#include <thread>
 
 #include "kernel/support/child.h"
 #include "kernel/support/place.h"
 #include "kernel/support/running.h"
 #include "kernel/support/server.h"
+#include "kernel/support/threads.h"
 #include "kernel/support/wire.h"
 
 using tacho::UniqueFd;
@@ -174,10 +176,14 @@ TEST_CASE("requests and calls on a unix socket all of whose data is spliced coun
     }
   });
   (void)server.hear();
-  Child caller(elsewhere.directory(), [&place](Line& parent) {
+  Child caller(elsewhere.directory(), [&place, serving = server.pid()](Line& parent) {
     const UniqueFd socket = place.connect();
     const Pipe pipe;
     for (int i = 0; i < kRequests; ++i) {
+      // What the server reads before the hook of its arrival has run was not told to have come.
+      while (!all_asleep(serving, 1)) {
+        std::this_thread::yield();
+      }
       send_once(socket, kSize);
       splice_all(socket, pipe.in, 2 * kSize);
       std::array<char, 2 * kSize> answer{};
