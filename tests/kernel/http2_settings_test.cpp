@@ -7,7 +7,7 @@
 #include "kernel/support/child.h"
 #include "kernel/support/records.h"
 #include "kernel/support/running.h"
-#include "kernel/support/server.h"
+#include "kernel/support/served_in_turn.h"
 #include "kernel/support/wire.h"
 
 using tacho::UniqueFd;
@@ -98,19 +98,14 @@ TEST_CASE("HTTP/2 under TLS that no handshake tells of is told by the client's s
     const std::string tickets =
         old ? kChangeCipherSpec + kFinished12 : record(23, std::string(413, 't')) + beginning.settings;
     const Watched where;
-    Child server(where.directory(), [&](Line& parent) {
-      const UniqueFd listener = listen_tcp();
-      parent.tell(port_of(listener));
-      for (int i = 0; i < kConnections; ++i) {
-        const UniqueFd connection = accept_from(listener);
-        receive_once(connection, kHello.size());
-        send_in_buffers(connection, chosen);
-        std::string before = flight;
-        for (const std::string& piece : beginning.pieces) {
-          receive_once(connection, before.size() + piece.size());
-          send_in_buffers(connection, before.empty() ? beginning.answer : tickets);
-          before.clear();
-        }
+    Child server = served_in_turn(where.directory(), kConnections, [&](const UniqueFd& connection, Line& parent) {
+      receive_once(connection, kHello.size());
+      send_in_buffers(connection, chosen);
+      std::string before = flight;
+      for (const std::string& piece : beginning.pieces) {
+        receive_once(connection, before.size() + piece.size());
+        send_in_buffers(connection, before.empty() ? beginning.answer : tickets);
+        before.clear();
       }
       parent.tell();
       (void)parent.hear();
@@ -126,13 +121,13 @@ TEST_CASE("HTTP/2 under TLS that no handshake tells of is told by the client's s
         receive_once(client, before.empty() ? beginning.answer.size() : tickets.size());
         before.clear();
       }
+      (void)server.hear();
+      server.tell();
     }
-    (void)server.hear();
+    server.finish();
     CHECK(where.value("tacho_multiplexed_connections_total") == (beginning.told ? kConnections : 0));
     CHECK(where.value("tacho_requests_in_flight") == 0);
     // Whatever is answered counts, but for an acknowledgement alone.
     CHECK(where.value("tacho_requests_total") == kConnections * beginning.requests);
-    server.tell();
-    server.finish();
   }
 }
