@@ -25,6 +25,8 @@ class Recorder {
   void open(const kernel::BpfObject& object);
   /// Takes what has been written since the last call.
   void take();
+  /// Takes one record, as `take` does with each; of a target that does not exist it is dropped. For one thread.
+  void add(const request_record& record);
   /// Drops the requests of the index, which is given to another target.
   void forget(std::uint32_t index);
   /// Sets the first thresholds of a target: every request is recorded.
@@ -38,7 +40,6 @@ class Recorder {
   [[nodiscard]] std::vector<metrics::Exemplar> exemplars(std::uint32_t index, std::int64_t now_ns);
 
  private:
-  void add(const request_record& record);
   void take_locked();
 
   std::int64_t minute_ns_;

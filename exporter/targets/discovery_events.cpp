@@ -8,6 +8,7 @@
 #include "targets/discovery.h"
 #include "targets/processes.h"
 #include "targets/self.h"
+#include "targets/target_events.h"
 
 // What the kernel tells: the world is brought up to date without a look at all of it.
 
@@ -51,11 +52,10 @@ void Discovery::handle(const target_event& event) {
 void Discovery::handle_process(const target_event& event) {
   maps_.forget_process(event.tgid);
   known_.erase(event.tgid);
-  world_.processes.erase(event.tgid);
-  const auto listened = std::erase_if(world_.listeners, [&event](const Listener& l) { return l.tgid == event.tgid; });
+  const bool listened = forget_process(world_, event.tgid);
   if (event.kind == TACHO_PROCESS_EXECUTED && rules_->needs_listeners()) {
     // It may have kept its sockets.
-    processes_due_ |= !know_process(event.tgid) || listened > 0;
+    processes_due_ |= !know_process(event.tgid) || listened;
   }
 }
 
@@ -83,43 +83,27 @@ bool Discovery::know_process(std::uint32_t tgid) {
 
 void Discovery::handle_listener(const target_event& event) {
   processes_due_ = true;
-  if (event.kind == TACHO_LISTENER_CLOSED) {
-    std::erase_if(world_.listeners, [&event](const Listener& l) { return l.socket == event.socket; });
-  } else if (event.port != 0) {
-    Listener listener{};
-    listener.cgroup = event.cgroup;
-    listener.socket = event.socket;
-    listener.tgid = event.tgid;
-    listener.network = event.network;
-    listener.kind = TACHO_LISTENER_TCP;
-    listener.family = event.family;
-    listener.port = event.port;
-    listener.port_free = event.port_free;
-    world_.listeners.push_back(listener);
+  if (note_listener(world_, event)) {
     began_ |= know_process(event.tgid);
   }
 }
 
 void Discovery::handle_cgroup(const target_event& event) {
-  if (event.path_length <= 1 || event.path_length >= TACHO_EVENT_PATH) {
+  const auto path = path_of(event);
+  if (!path) {
     everything_due_ = true;
     return;
   }
-  std::string path(event.path, event.path_length - 1);
-  if (!rules_->needs_cgroup_tree() && !is_around_self(path, world_.own_cgroup)) {
+  if (!rules_->needs_cgroup_tree() && !is_around_self(*path, world_.own_cgroup)) {
     return;
   }
+  note_cgroup(world_, event, *path);
   if (event.kind == TACHO_CGROUP_CREATED) {
-    born_[path] = std::chrono::steady_clock::now();
+    born_[*path] = std::chrono::steady_clock::now();
     // It may be gone before the next plan.
-    if (const auto service = service_of_connections(path)) {
+    if (const auto service = service_of_connections(*path)) {
       templates_.insert(service->path);
     }
-    world_.cgroups[std::move(path)] = event.cgroup;
-  } else if (const auto at = world_.cgroups.find(path); at != world_.cgroups.end() && at->second == event.cgroup) {
-    world_.cgroups.erase(at);
-    // Who listened in it is gone.
-    std::erase_if(world_.listeners, [&event](const Listener& l) { return l.cgroup == event.cgroup; });
   }
 }
 

@@ -1,17 +1,23 @@
 // What BPF programs tell, in which names and paths are somebody else's, and whose times a torn read may spoil: records
-// of iterators, addresses of peers, shards of a target's blocks. The first byte says which.
+// of iterators and of ring buffers, addresses of peers, shards of a target's blocks. The first byte says which.
+#include <algorithm>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fuzzer.h"
 #include "metrics/series.h"
+#include "page/json.h"
 #include "probes/peers.h"
 #include "probes/poll_decode.h"
+#include "probes/recorder.h"
 #include "probes/sched_decode.h"
 #include "probes/socket_decode.h"
 #include "targets/processes.h"
 #include "targets/self.h"
+#include "targets/target_events.h"
 
 using namespace tacho;
 using fuzz::require;
@@ -29,9 +35,9 @@ std::vector<Record> records_of(std::string_view bytes) {
 }
 
 /// The page of a target with such values can be written.
-void write(std::span<const metrics::Family> families, const metrics::Row& row) {
+void write(std::span<const metrics::Family> families, const metrics::Row& row,
+           const targets::Labels& labels = {{"target", "t"}}) {
   const metrics::BucketLayout layout(1);
-  const std::array<std::pair<std::string, std::string>, 1> labels{{{"target", "t"}}};
   const metrics::TargetSeries series(families, labels, layout);
   std::string text;
   for (std::size_t family = 0; family < families.size(); ++family) {
@@ -105,10 +111,79 @@ void threads(std::string_view bytes) {
   write(probes::sched_families(), row);
 }
 
+/// Of a whole machine, whose targets are planned then.
+void events(std::string_view bytes) {
+  static const auto rules = targets::TargetRules::compile(config::Config{});
+  require(rules.has_value(), "the default configuration is one");
+  targets::World world;
+  world.cgroups["/"] = 1;
+  for (target_event& event : records_of<target_event>(bytes)) {
+    event.kind = TACHO_CGROUP_CREATED + event.kind % TACHO_PROCESS_EXITED;
+    const auto path = targets::path_of(event);
+    require(!path || (!path->empty() && path->size() < TACHO_EVENT_PATH), "a path is inside of its event");
+    if (event.kind <= TACHO_CGROUP_REMOVED) {
+      if (path) {
+        targets::note_cgroup(world, event, *path);
+        require(event.kind == TACHO_CGROUP_REMOVED || world.cgroups.at(*path) == event.cgroup, "what is made is there");
+      }
+    } else if (event.kind <= TACHO_LISTENER_CLOSED) {
+      const std::size_t before = world.listeners.size();
+      const bool added = targets::note_listener(world, event);
+      require(added ? world.listeners.size() == before + 1 : world.listeners.size() <= before, "listeners add up");
+    } else {
+      targets::forget_process(world, event.tgid);
+      if (event.kind == TACHO_PROCESS_EXECUTED) {
+        world.processes[event.tgid] = {
+            .tgid = event.tgid, .parent = event.network, .user = event.port_free, .executable = path.value_or("[a]")};
+      }
+    }
+  }
+  for (const targets::DesiredTarget& target : rules->plan(world, {})) {
+    require(!target.name.empty() && !target.labels.empty() && target.labels.front().first == "target",
+            "a target has a name");
+    for (const std::uint64_t cgroup : target.cgroups) {
+      require(std::ranges::any_of(world.cgroups, [cgroup](const auto& known) { return known.second == cgroup; }),
+              "no cgroup is made up");
+    }
+    write({}, {}, target.labels);
+  }
+}
+
+void slow_requests(std::string_view bytes) {
+  constexpr std::int64_t kMinute = 1'000'000'000;
+  constexpr std::size_t kTargets = 2;
+  probes::Recorder recorder(kTargets, kMinute);
+  std::int64_t now = 0;
+  const auto records = records_of<request_record>(bytes);
+  for (const request_record& record : records) {
+    recorder.add(record);
+    now = std::max(now, static_cast<std::int64_t>(record.ended));
+  }
+  const probes::PeerNames names({});
+  scrape::SlowView view{.time = {}, .now_ns = now, .targets = {}};
+  for (std::uint32_t index = 0; index < kTargets; ++index) {
+    socket_chains chains{};
+    probes::Recorder::start(chains);
+    recorder.set_threshold(index, now, chains);
+    metrics::Row row;
+    row.exemplars = recorder.exemplars(index, now);
+    write(probes::socket_families(), row);
+    scrape::SlowView::Target target{.id = "0", .name = "t", .requests = {}};
+    for (const request_record& record : recorder.slowest(index, now)) {
+      target.requests.push_back(probes::decode(record, names, nullptr));
+    }
+    require(target.requests.size() <= records.size(), "no request is made up");
+    require(std::ranges::is_sorted(target.requests, std::greater{}, &probes::SlowRequest::duration_ns),
+            "the slowest request comes first");
+    view.targets.push_back(std::move(target));
+  }
+  require(nlohmann::json::accept(page::slow_json(view)), "a list of slow requests is JSON");
+}
+
 }  // namespace
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  constexpr std::array kKinds{own_cgroups, processes, peers, sockets, polls, threads};
+  constexpr std::array kKinds{own_cgroups, processes, peers, sockets, polls, threads, events, slow_requests};
   if (size > 0) {
     kKinds[data[0] % kKinds.size()](fuzz::text_of(data + 1, size - 1));
   }
