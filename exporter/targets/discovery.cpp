@@ -24,12 +24,20 @@ using namespace std::chrono_literals;
 constexpr auto kFullLook = 30s;
 constexpr auto kProblemInterval = 60s;
 /// Walking all processes and files is the expensive part, and so is walking all cgroups, which anybody can cause who
-/// makes some with names too long for an event: each may take this share of one CPU.
+/// makes some with names too long for an event: each may take this share of one CPU. What it waits for one is no part
+/// of that.
 constexpr auto kProcessLookSpacing = 300ms;
 constexpr int kProcessLookShare = 20;
 
-std::chrono::steady_clock::duration spacing_after(std::chrono::steady_clock::duration look) {
-  return std::max<std::chrono::steady_clock::duration>(kProcessLookSpacing, kProcessLookShare * look);
+std::chrono::nanoseconds cpu_time() {
+  timespec used{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
+
+std::chrono::steady_clock::duration spacing_after(std::chrono::nanoseconds cpu_time_before) {
+  return std::max<std::chrono::steady_clock::duration>(kProcessLookSpacing,
+                                                       kProcessLookShare * (cpu_time() - cpu_time_before));
 }
 /// For the kubelet to name a new container.
 constexpr auto kNamesPatience = 10s;
@@ -190,6 +198,7 @@ void Discovery::look_at_everything() {
 
 void Discovery::look_at_processes() {
   processes_due_ = false;
+  heirs_due_ = false;
   if (!rules_->needs_listeners()) {
     world_.listeners.clear();
     world_.processes.clear();
@@ -254,15 +263,16 @@ Time Discovery::run(Time now) {
   }
   if (now >= next_plan_) {
     if (everything_due_ && now >= next_look_) {
+      const auto before = cpu_time();
       look_at_everything();
       next_full_look_ = now + kFullLook;
-      const Time done = std::chrono::steady_clock::now();
-      next_look_ = done + spacing_after(done - now);
+      next_look_ = std::chrono::steady_clock::now() + spacing_after(before);
     }
     const Time next_process_look = last_process_look_ + process_look_spacing_;
     const bool too_early = processes_due_ && now < next_process_look;
-    if (too_early && !began_) {
-      // A plan from what is known to be out of date would watch processes that have become something else.
+    if (too_early && (!began_ || heirs_due_)) {
+      // A plan from what is known to be out of date would watch processes that have become something else, and end
+      // targets whose processes are not known yet.
       next_plan_ = next_process_look;
       return std::min({next_plan_, next_full_look_, next_drain_look_});
     }
@@ -270,9 +280,10 @@ Time Discovery::run(Time now) {
     next_plan_ = too_early ? next_process_look : Time::max();
     began_ = false;
     if (processes_due_ && !too_early) {
+      const auto before = cpu_time();
       look_at_processes();
       last_process_look_ = std::chrono::steady_clock::now();
-      process_look_spacing_ = spacing_after(last_process_look_ - now);
+      process_look_spacing_ = spacing_after(before);
     }
     if (everything_due_) {
       schedule(next_look_);

@@ -111,8 +111,9 @@ class Discovery {
   std::uint64_t seen_ring_losses_ = 0;
   bool everything_due_ = true;
   bool processes_due_ = true;
-  bool looked_ = false;  // a full scan of which the kernel does not know yet
-  bool began_ = false;   // a listener to plan for before the next look at the processes
+  bool looked_ = false;     // a full scan of which the kernel does not know yet
+  bool began_ = false;      // a listener to plan for before the next look at the processes
+  bool heirs_due_ = false;  // the last known process of a target is gone: no plan before that look
   Time last_plan_{};
   std::chrono::steady_clock::duration process_look_spacing_{};
   Time next_plan_ = Time::max();

@@ -53,9 +53,17 @@ void Discovery::handle_process(const target_event& event) {
   maps_.forget_process(event.tgid);
   known_.erase(event.tgid);
   const bool listened = forget_process(world_, event.tgid);
-  if (event.kind == TACHO_PROCESS_EXECUTED && rules_->needs_listeners()) {
+  if (!rules_->needs_listeners()) {
+    return;
+  }
+  if (event.kind == TACHO_PROCESS_EXECUTED) {
     // It may have kept its sockets.
     processes_due_ |= !know_process(event.tgid) || listened;
+  } else if (table_.is_last(event.tgid, [this](std::uint32_t other) { return world_.processes.contains(other); })) {
+    // No event tells of children, which may serve on (a daemon). The kernel counts what they do until they are looked
+    // for.
+    processes_due_ = true;
+    heirs_due_ = true;
   }
 }
 
@@ -83,8 +91,13 @@ bool Discovery::know_process(std::uint32_t tgid) {
 
 void Discovery::handle_listener(const target_event& event) {
   processes_due_ = true;
-  if (note_listener(world_, event)) {
-    began_ |= know_process(event.tgid);
+  if (note_listener(world_, event) && know_process(event.tgid)) {
+    if (world_.processes.contains(event.tgid)) {
+      began_ = true;
+    } else {
+      // It is gone. Its children may have the socket: a look tells.
+      forget_process(world_, event.tgid);
+    }
   }
 }
 

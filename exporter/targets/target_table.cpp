@@ -272,6 +272,12 @@ std::map<std::uint64_t, target_ref> TargetTable::cgroups() const {
   return all;
 }
 
+bool TargetTable::is_last(std::uint32_t tgid, const std::function<bool(std::uint32_t)>& is_there) const {
+  return std::ranges::any_of(slots_, [&](const auto& slot) {
+    return slot && slot->wanted.processes.contains(tgid) && std::ranges::none_of(slot->wanted.processes, is_there);
+  });
+}
+
 std::map<std::uint32_t, target_ref> TargetTable::processes() const {
   std::map<std::uint32_t, target_ref> all;
   for (const auto& slot : slots_) {

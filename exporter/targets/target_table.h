@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -97,6 +98,8 @@ class TargetTable {
   /// Membership for the kernel, overflow mapped to `other`.
   [[nodiscard]] std::map<std::uint64_t, target_ref> cgroups() const;
   [[nodiscard]] std::map<std::uint32_t, target_ref> processes() const;
+  /// Whether a target has this process, and no other one that is there.
+  [[nodiscard]] bool is_last(std::uint32_t tgid, const std::function<bool(std::uint32_t)>& is_there) const;
 
   /// Targets without a place that went into `other`, in all.
   [[nodiscard]] std::uint64_t overflowed() const { return overflowed_; }
