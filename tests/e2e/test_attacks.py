@@ -1,6 +1,5 @@
 """Nobody stops a scrape: clients without credentials that stall, read slowly, drip or flood, beside a reader."""
 
-import base64
 import contextlib
 import socket
 import threading
@@ -17,7 +16,6 @@ from support.tacho import Tacho, target
 from support.waiting import wait_until
 
 SECONDS = 3
-HASH = "$2b$10$KCdZs7yqvl6ig9rAUBrXaubFVzhsuilan81UybjyHriQ0PH0b0cRW"  # bcrypt of "secret"
 
 
 def web_config(directory, *, tls=False, users=False, kind=P256):
@@ -26,7 +24,7 @@ def web_config(directory, *, tls=False, users=False, kind=P256):
         certificate, key = self_signed(directory, kind)
         text += f"tls_server_config:\n  cert_file: {certificate}\n  key_file: {key}\n"
     if users:
-        text += f"basic_auth_users:\n  reader: {HASH}\n"
+        text += f"basic_auth_users:\n  reader: {attack.HASH}\n"
     path = directory / "web.yml"
     path.write_text(text)
     return path
@@ -38,7 +36,7 @@ def served(request, tmp_path_factory):
     directory = tmp_path_factory.mktemp("attacks")
     tls, users = request.param == "TLS", request.param == "users"
     flags = [] if request.param == "plain" else [f"--web.config.file={web_config(directory, tls=tls, users=users)}"]
-    headers = "Authorization: Basic " + base64.b64encode(b"reader:secret").decode() + "\r\n" if users else ""
+    headers = attack.RIGHT if users else ""
     with Tacho(flags=flags) as tacho:
         yield tacho, {"tls": tls, "headers": headers}
 

@@ -17,6 +17,7 @@ import yaml
 from support import image, net
 from support.containers import Storage, why_not
 from support.deployed import ContainerTacho, Nginx, assert_counts
+from support.inventory import Inventory
 from support.paths import REPOSITORY
 from support.process import run
 from support.slow import needs
@@ -82,11 +83,15 @@ def test_image_has_the_program_and_little_else(storage):
         storage.cli("export", "--output", archive, "look")
         files = run(["tar", "-tf", archive]).splitlines()
         storage.cli("rm", "look")
+        run(["tar", "-xf", archive, "-C", directory, "usr/share/doc/tacho"])
+        inventory = Inventory(pathlib.Path(directory) / "usr/share/doc/tacho")
     programs = [name for name in files if re.search(r"(^|/)s?bin/.", name)]
     assert programs == ["usr/bin/tacho"]
     scanned = [name for name in files if name.startswith("var/lib/dpkg/status.d/l")]
     assert any(name.endswith("/libc6") for name in scanned) and any(name.endswith("/libbpf1") for name in scanned)
     assert "usr/share/doc/libbpf1/copyright" in files
+    inventory.check_notices()
+    assert inventory.linked("shared") == {name.rpartition("/")[2] for name in files if re.match(r"var/lib/dpkg/status\.d/.", name)}
 
 
 def test_it_keeps_one_of_two_capabilities_and_a_read_only_root(tacho):

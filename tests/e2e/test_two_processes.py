@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import resource
 import signal
 import ssl
@@ -79,6 +80,18 @@ def test_what_each_process_holds(rights):
         assert held[("collector", "bpf")] == 1 and held[("collector", "perfmon")] == 0
         assert held[("web", "bpf")] == held[("web", "perfmon")] == 0
         assert {key: value for key, value in held.items() if key[0] == "web" and value} == {}
+
+
+def test_log_says_for_how_long_all_memory_could_be_read():
+    begin = time.monotonic()
+    with Tacho(NOTHING) as tacho:
+        took = 1000 * (time.monotonic() - begin)
+        said = r"collector \(process \d+, uid 0\) holds .*\bbpf\b.*, (\d+) ms after the start$"
+        (held,) = re.findall(said, tacho.process.output, re.MULTILINE)
+        print(f"{held} ms of a start that took {took:.0f} ms")
+        # The kernel's verifier reads tens of thousands of instructions meanwhile.
+        assert 10 < int(held) <= took
+        assert not capabilities(status_of(tacho.pid)) & 1 << CAP_PERFMON
 
 
 @pytest.mark.parametrize("rights", PREFIXES)

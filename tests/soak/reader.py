@@ -13,85 +13,93 @@ from support import attack
 from support.exposition import Samples
 
 _spawn = multiprocessing.get_context("spawn")
+TIMEOUT = 30
+HEADERS = attack.RIGHT + "Accept: text/plain;version=0.0.4\r\n"
 
 
-def waits_for_cpu(*processes: int | str) -> float:
-    """Seconds that their threads, and those of what they started, have waited for a CPU so far
+def waits_for_cpu(*processes: int | str) -> dict[str, float]:
+    """Seconds that each of their threads, and of what they started, has waited for a CPU so far
     (Documentation/scheduler/sched-stats.rst)."""
-    waited = 0
+    waited = {}
     found = list(processes)
     for process in found:
         for file in pathlib.Path(f"/proc/{process}/task").glob("*/children"):
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 found += file.read_text().split()
         for file in pathlib.Path(f"/proc/{process}/task").glob("*/schedstat"):
-            try:
-                waited += int(file.read_text().split()[1])
-            except (FileNotFoundError, ProcessLookupError):
-                continue  # a thread that has ended
-    return waited / 1e9
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended
+                waited[str(file)] = int(file.read_text().split()[1]) / 1e9
+    return waited
 
 
-def stolen() -> float:
-    """Seconds in which the hypervisor let others run on the CPU that it took most from, so far (proc(5), /proc/stat)."""
+def stolen() -> dict[str, float]:
+    """Seconds in which the hypervisor let others run on each CPU, so far (proc(5), /proc/stat)."""
     cpus = [line.split() for line in pathlib.Path("/proc/stat").read_text().splitlines() if re.match(r"cpu\d", line)]
-    return max(int(fields[8]) for fields in cpus) / os.sysconf("SC_CLK_TCK")
-
-
-def waited_so_far(pid: int) -> float:
-    return waits_for_cpu("self", pid) + stolen()
+    return {fields[0]: int(fields[8]) / os.sysconf("SC_CLK_TCK") for fields in cpus}
 
 
 @dataclasses.dataclass
 class Scrape:
+    """`waits` are what was waited for a CPU meanwhile: by each thread of either side, and by each CPU for the hypervisor."""
+
     begin: float
-    took: float  # without what both sides waited for a CPU, which others had, on this machine or beside it
-    clock: float  # with it
-    counted: float
+    clock: float = 0
+    stopped: float = 0  # of that, in which tacho was stopped
+    waits: list[float] = dataclasses.field(default_factory=list)
+    counted: float = 0
     fault: str = ""
+
+    @property
+    def waited(self) -> float:
+        """What the scrape itself waited at the least: of those that wait at the same time, one alone holds it up."""
+        return min(max(self.waits, default=0), self.clock - self.stopped)
+
+    @property
+    def took(self) -> float:
+        return self.clock - self.stopped - self.waited
 
 
 class Pause:
-    """While nobody can be answered: what was asked before it began is answered late, too."""
+    """The last time in which nobody could be answered; none so far."""
 
     def __init__(self):
-        self._on, self._begun = _spawn.Event(), _spawn.Value("i", 0)
+        self._begin, self._end = _spawn.Value("d", 0), _spawn.Value("d", 0)
 
-    def set(self) -> None:
-        self._on.set()
-        self._begun.value += 1
+    def begin(self) -> None:
+        self._begin.value = time.monotonic()
 
-    def clear(self) -> None:
-        self._on.clear()
+    def end(self) -> None:
+        self._end.value = time.monotonic()
 
-    def is_set(self) -> bool:
-        return self._on.is_set()
+    def within(self, begin: float, end: float) -> float:
+        """Seconds of it that lie between these times; it may not be over yet."""
+        ended = end if self._end.value < self._begin.value else self._end.value
+        return max(0.0, min(end, ended) - max(begin, self._begin.value))
 
-    def begun(self) -> int:
-        """How often so far."""
-        return self._begun.value
+
+def _changes(before: dict[str, float], after: dict[str, float]) -> list[float]:
+    return [value - before.get(name, 0) for name, value in after.items()]
 
 
 def _read(port: int, pid: int, paused: Pause, end, results) -> None:
     while not end.wait(1):
-        pauses = paused.begun()
-        if paused.is_set():
-            continue
-        waited, begin = waited_so_far(pid), time.monotonic()
+        waited, taken, begin = waits_for_cpu("self", pid), stolen(), time.monotonic()
+        scrape = Scrape(begin)
         try:
-            status, body = attack.scrape(port, tls=True, headers="Accept: text/plain;version=0.0.4\r\n", timeout=30)
-            clock = time.monotonic() - begin
-            took = clock - (waited_so_far(pid) - waited)
-            counted = Samples.parse(body.decode()).get("tacho_requests_total", target="steady")
-            scrape = Scrape(begin, took, clock, counted, "" if status == 200 else f"answered {status}")
+            status, body = attack.scrape(port, tls=True, headers=HEADERS, timeout=TIMEOUT)
+            scrape.clock = time.monotonic() - begin
+            scrape.counted = Samples.parse(body.decode()).get("tacho_requests_total", target="steady")
+            scrape.fault = "" if status == 200 else f"answered {status}"
         except (OSError, LookupError, ValueError) as error:
-            scrape = Scrape(begin, 0, 0, 0, repr(error))
-        if paused.begun() == pauses:
-            results.put(scrape)
+            scrape.clock = time.monotonic() - begin
+            scrape.fault = repr(error)
+        scrape.stopped = paused.within(begin, begin + scrape.clock)
+        scrape.waits = _changes(waited, waits_for_cpu("self", pid)) + _changes(taken, stolen())
+        results.put(scrape)
 
 
 class Reader:
-    """Scrapes until it is finished, but while `paused` is set."""
+    """Scrapes until it is finished; `paused` tells it when nobody could be answered."""
 
     def __init__(self, port: int, pid: int):
         self.paused, self._end, self._results = Pause(), _spawn.Event(), _spawn.Queue()

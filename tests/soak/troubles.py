@@ -3,78 +3,31 @@
 import contextlib
 import os
 import random
+import re
 import signal
-import socket
-import struct
 import subprocess
-import threading
 import time
 
-from support import attack, certificate
+from support import certificate, crowds
 from support.cgroup import Cgroup
 from support.clients import exact
+from support.process import Process
 from support.servers import ExactServer
 from support.waiting import wait_until
 
-SECONDS = 4
-MALFORMED = [
-    b"GET / HTTP/0.9\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\x80\x2e\x01\x00\x02", b"\x00" * 64, b"GET /%00 HTTP/1.1\r\n\r\n",
-    b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n",
-    b"GET /" + b"a" * 500_000, b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 10_000, b"GET / HTTP/1.1\r\nHost: a\r\nA: " + b"a" * 1_000_000,
-    b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n" * 300,
-]  # fmt: skip
+from web_troubles import SECONDS, WebTroubles
+
+KINDS = {"forks": 1_000, "threads": 2_000}  # of what comes and goes by so many
 
 
-class Troubles:
-    """`known` are those by name; each is called with nothing. `paused` is set while nobody can be answered."""
+class Troubles(WebTroubles):
+    """`known` are those by name; each is called with nothing. `paused` is told while nobody can be answered."""
 
     def __init__(self, tacho, directory, parent: Cgroup, order: random.Random, paused):
-        self.tacho, self._directory, self._parent, self._random = tacho, directory, parent, order
-        self.paused = paused
+        super().__init__(tacho, order)
+        self._directory, self._parent, self.paused = directory, parent, paused
         self._servers = 0
-        self.known = {name: getattr(self, name) for name in dir(self) if name.endswith(("_stall", "_come", "_happen"))}
-
-    def connect(self, **options) -> socket.socket:
-        client = socket.create_connection(("127.0.0.1", self.tacho.port), timeout=5, **options)
-        client.setblocking(False)
-        return client
-
-    def hellos_stall(self):
-        rate, sources = self._random.choice([35, 100, 400]), self._random.choice([1, 2000])
-        with attack.Stalls(self.tacho.port, attack.client_hello(), rate, sources=sources):
-            time.sleep(SECONDS)
-
-    def silence_and_halves_stall(self):
-        payload = self._random.choice([b"", b"\x16\x03\x01", attack.HALF_HEAD, attack.STALLED_BODY])
-        with attack.Stalls(self.tacho.port, payload, 300, source="127.0.0.9", sources=self._random.choice([1, 2000])):
-            time.sleep(SECONDS)
-
-    def floods_come(self):
-        stop = threading.Event()
-
-        def ask():
-            while not stop.is_set():
-                with contextlib.suppress(OSError):
-                    attack.scrape(self.tacho.port, tls=True, source="127.0.0.8")
-
-        clients = [threading.Thread(target=ask) for _ in range(4)]
-        for client in clients:
-            client.start()
-        time.sleep(SECONDS)
-        stop.set()
-        for client in clients:
-            client.join()
-
-    def resets_come(self):
-        for _ in range(2000):
-            with contextlib.suppress(OSError), self.connect() as client:
-                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-
-    def malformed_requests_come(self):
-        end = time.monotonic() + SECONDS
-        while time.monotonic() < end:
-            with contextlib.suppress(OSError), self.connect() as client:
-                client.send(self._random.choice(MALFORMED))
+        self.known = {name: getattr(self, name) for name in dir(self) if re.search(r"_(stalls?|comes?|happen)$", name)}
 
     def cgroups_come(self):
         end = time.monotonic() + SECONDS
@@ -99,6 +52,24 @@ class Troubles:
     def processes_come(self):
         subprocess.run(["sh", "-c", "for i in $(seq 1000); do /bin/true; done"], check=True, timeout=60)
 
+    def crowds_come(self):
+        """Children and threads that end at once, and listeners, in a cgroup that is a target."""
+        with Cgroup("c40", self._parent) as group:
+            for kind, rate in KINDS.items():
+                with self._crowd_of(group, kind, rate, rate) as crowd:
+                    self._disperse(crowd)
+            with self._crowd_of(group, "listeners", 1_000) as listeners:
+                listeners.wait_for_line("listening", timeout=60)
+                self._disperse(listeners)
+        self.reached["crowds"] += 1
+
+    def _crowd_of(self, group: Cgroup, *arguments) -> Process:
+        return Process(["/usr/bin/python3", "-B", crowds.__file__, *arguments], prefix=group.prefix, stdin=subprocess.PIPE)
+
+    def _disperse(self, crowd: Process) -> None:
+        crowd.close_stdin()
+        crowd.wait_for_line("in .* s", timeout=60)
+
     def signals_come(self):
         for _ in range(500):
             self.tacho.process.signal(signal.SIGHUP)
@@ -111,6 +82,7 @@ class Troubles:
         self.tacho.configure(good)
         self.tacho.process.signal(signal.SIGHUP)
         wait_until(lambda: self._reloaded() == 1, 10, "the good one is taken")
+        self.reached["broken configurations"] += 1
 
     def _reloaded(self) -> float:
         return self.tacho.scrape().get("tacho_config_last_reload_successful")
@@ -125,14 +97,18 @@ class Troubles:
             time.sleep(0.2)
 
     def stops_happen(self):
-        self.paused.set()
-        clients = [self.connect() for _ in range(100)]
-        self.tacho.process.signal(signal.SIGSTOP)
-        try:
-            time.sleep(2)
-        finally:
-            self.tacho.process.signal(signal.SIGCONT)
-            for client in clients:
-                client.close()
-            wait_until(lambda: self.tacho.http("/metrics")[0] == 200, 10, "it goes on")
-            self.paused.clear()
+        """Of either process, or of both: who asks meanwhile is answered afterwards."""
+        web = self.tacho.web_pid
+        pids = self._random.choice([[self.tacho.pid], [web], [self.tacho.pid, web]])
+        self.paused.begin()
+        with contextlib.ExitStack() as clients:
+            with contextlib.ExitStack() as stack:
+                for pid in pids:
+                    os.kill(pid, signal.SIGSTOP)
+                    stack.callback(os.kill, pid, signal.SIGCONT)
+                stack.callback(self.paused.end)
+                for _ in range(100):
+                    clients.enter_context(self._raw())
+                time.sleep(2)
+        self.reached["stops"] += 1
+        wait_until(lambda: self.tacho.http("/metrics")[0] == 200, 10, "it goes on")

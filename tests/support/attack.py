@@ -15,6 +15,8 @@ from support import paths
 
 IP_BIND_ADDRESS_NO_PORT = 24
 NICE = 5  # of attackers: elsewhere they would take no CPU from whom they attack
+HASH = "$2b$10$KCdZs7yqvl6ig9rAUBrXaubFVzhsuilan81UybjyHriQ0PH0b0cRW"  # bcrypt of "secret"
+RIGHT, WRONG = (f"Authorization: Basic {code}\r\n" for code in ("cmVhZGVyOnNlY3JldA==", "cmVhZGVyOndyb25n"))
 LIMIT = 1.0  # for each scrape of somebody else
 STALLED_BODY = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"
 STALLED_GET = b"GET /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"
@@ -206,23 +208,44 @@ class Callers(Crowd):
             client.sendall(self._payload)
 
 
+def connect(
+    port: int, *, tls: bool = False, source: str = "127.0.0.1", timeout: float = 10, receive_buffer: int = 0
+) -> socket.socket:
+    """A connection from that address; under TLS its handshake is over."""
+    plain = socket.socket()
+    try:
+        plain.settimeout(timeout)
+        if receive_buffer:
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        plain.bind((source, 0))
+        plain.connect(("127.0.0.1", port))
+        if not tls:
+            return plain
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        return context.wrap_socket(plain)
+    except OSError:
+        plain.close()
+        raise
+
+
+def status_of(answer: bytes) -> int:
+    """0 if there was none."""
+    return int(answer.split()[1]) if answer.startswith(b"HTTP/") else 0
+
+
 def scrape(
-    port: int, *, tls: bool = False, headers: str = "", source: str = "127.0.0.1", path: str = "/metrics", timeout: float = 10
+    port: int, *, method: str = "GET", path: str = "/metrics", headers: str = "", **options
 ) -> tuple[int, bytes]:
-    """One scrape on a connection of its own: status and body."""
-    with socket.create_connection(("127.0.0.1", port), timeout=timeout, source_address=(source, 0)) as plain:
-        connection = plain
-        if tls:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-            connection = context.wrap_socket(plain)
-        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode())
+    """One scrape on a connection of its own, with the options of `connect`: status and body."""
+    with connect(port, **options) as connection:
+        connection.sendall(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode())
         answer = b""
         while part := connection.recv(1 << 20):
             answer += part
         head, _, body = answer.partition(b"\r\n\r\n")
-        return int(head.split()[1]) if head else 0, body
+        return status_of(head), body
 
 
 def times_of_scrapes(port: int, seconds: float, **options) -> list[float]:

@@ -35,9 +35,10 @@ def why_not() -> str | None:
     return None
 
 
-def collect(program: str | pathlib.Path, root: pathlib.Path) -> None:
-    """The program with its libraries in `root`, as for tacho's own image."""
-    run([pathlib.Path(__file__).resolve().parents[2] / "deploy" / "image" / "collect", program, root])
+def collect(program: str | pathlib.Path, root: pathlib.Path, *, inventory: bool = False) -> None:
+    """The program with its libraries in `root`, as for tacho's own image, which also has an inventory of what is in it."""
+    options = [] if inventory else ["--without-inventory"]
+    run([pathlib.Path(__file__).resolve().parents[2] / "deploy" / "image" / "collect", *options, program, root])
 
 
 class Storage:

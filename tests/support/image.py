@@ -23,7 +23,7 @@ def build_from_sources(storage: Storage, base: str, ccache: pathlib.Path) -> Non
 
 def build_from_tree(storage, context: pathlib.Path, tag: str = TAG) -> None:
     """The last stage of the Dockerfile alone, on what deploy/image/collect makes of the tacho under test."""
-    collect(require(TACHO), context / "image")
+    collect(require(TACHO), context / "image", inventory=True)
     last = DOCKERFILE.read_text().rpartition("\nFROM scratch\n")[2]
     lines, count = re.subn(r"^COPY --from=build /image /$", "COPY image /", last, flags=re.MULTILINE)
     if count != 1:

@@ -59,6 +59,12 @@ class MemoryCgroup:
     def used(self) -> int:
         return self._number("memory.usage_in_bytes" if self.v1 else "memory.current")
 
+    @property
+    def most_used(self) -> int:
+        """The most that it used so far; 0 where the kernel does not say (cgroup v2 before Linux 5.19)."""
+        name = "memory.max_usage_in_bytes" if self.v1 else "memory.peak"
+        return self._number(name) if (self.directory / name).exists() else 0
+
     def __enter__(self):
         return self
 
