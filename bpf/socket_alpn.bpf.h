@@ -56,20 +56,42 @@ static __always_inline u32 encrypted_record(u32 bytes)
 	return 0;
 }
 
-static long look_for_choice(u32 index, struct sample_scan *scan)
+static long compare_eight(u32 index, struct sample_scan *scan)
 {
-	struct http2_choice *choice = &scan->sample->http2;
+	struct search *search = &scan->sample->search;
 	u64 at = index;
 
 	barrier_var(at);
 	if (at >= SAMPLE_BYTES || at >= scan->sample->length)
 		return 1;
-	choice->window = choice->window << 8 | scan->sample->bytes[at];
-	choice->found = choice->window == ALPN_HTTP2_EXTENSION;
-	return choice->found ? 1 : 0;
+	search->window = search->window << 8 | scan->sample->bytes[at];
+	search->found = search->window == search->sought;
+	return search->found ? 1 : 0;
 }
 
-DEFINE_LOOP(look_for_choices, look_for_choice, struct sample_scan, find_sample)
+DEFINE_LOOP(search_sample, compare_eight, struct sample_scan, find_sample)
+
+/* Do these eight bytes, the first one as the most significant, stand in the sample? */
+static __always_inline bool has_eight(struct sample *sample, u64 bytes)
+{
+	sample->search.sought = bytes;
+	search_sample(0, SAMPLE_BYTES);
+	return sample->search.found;
+}
+
+/* "http/1.1" */
+#define ALPN_HTTP1_NAME 0x687474702f312e31ULL
+
+/*
+ * Does the running call have a part of a ClientHello that offers HTTP/1.1? The client speaks HTTP, then. A
+ * global function: the verifier works through its loops once a program.
+ */
+__noinline u32 offers_http1(u32 bytes)
+{
+	struct sample *sample = gather_sample(bytes);
+
+	return sample && has_eight(sample, ALPN_HTTP1_NAME);
+}
 
 /* In TLS 1.2 header and tag, and with AES-GCM a nonce. */
 #define RECORD_EXPANSION_TLS12 29
@@ -112,10 +134,7 @@ __noinline u32 chooses_http2(u64 bytes)
 			   ? 0
 			   : CHOICE_HIDDEN;
 	sample = gather_sample(bytes);
-	if (!sample)
-		return 0;
-	look_for_choices(0, SAMPLE_BYTES);
-	return sample->http2.found ? expansion_of_tls12(sample) : 0;
+	return sample && has_eight(sample, ALPN_HTTP2_EXTENSION) ? expansion_of_tls12(sample) : 0;
 }
 
 /* Something is sent in a handshake. */

@@ -97,10 +97,11 @@ static __always_inline const void *bytes_of_call(u64 offset, u64 size)
 struct sample {
 	u8 bytes[2 * SAMPLE_BYTES]; /* the second half: what is copied past the first */
 	u64 length;
-	struct http2_choice { /* see socket_alpn.bpf.h */
-		u64 window;   /* the last eight bytes */
-		u64 found;    /* a truth value */
-	} http2;
+	struct search {	    /* see socket_alpn.bpf.h */
+		u64 window; /* the last eight bytes */
+		u64 sought;
+		u64 found; /* a truth value */
+	} search;
 	struct beginnings { /* see socket_pipelining.bpf.h */
 		u64 last;   /* the last eight bytes, any digit as '0' */
 		u32 head;
@@ -139,7 +140,7 @@ struct {
 
 static __always_inline void clear_sample(struct sample *sample)
 {
-	__builtin_memset(&sample->http2, 0, sizeof(sample->http2));
+	__builtin_memset(&sample->search, 0, sizeof(sample->search));
 	__builtin_memset(&sample->beginnings, 0, sizeof(sample->beginnings));
 }
 

@@ -195,8 +195,12 @@ static __always_inline void begin_goodbye(struct socket_state *st, const struct 
 	if (speaks_tls(st) || st->tls == TLS_FLIGHT) {
 		st->tls = proves_client(st, bytes) ? TLS_FLIGHT : TLS_CONNECTED;
 	} else if (!shakes_hands(st)) {
-		if (!st->turns && !st->call_open && bytes <= CLOSE_NOTIFY_BYTES)
+		if (st->turns || st->call_open)
+			return;
+		if (bytes <= CLOSE_NOTIFY_BYTES)
 			st->tls = first_sent(tp, bytes);
+		else if (record_type(0) == TLS_HANDSHAKE)
+			st->http1 = offers_http1(bytes);
 		return;
 	} else if (st->tls != TLS_FINAL && (is_last_flight(bytes) || is_last_flight_tls12(st, bytes))) {
 		st->tls = TLS_FLIGHT;
@@ -265,7 +269,7 @@ static __always_inline void client_received(struct socket_state *st, struct sock
 			watch_protocol(st, bytes);
 		return;
 	}
-	if (is_interim_response(bytes) || is_only_tickets(st, bytes))
+	if (is_interim_answer(st, bytes) || is_only_tickets(st, bytes))
 		return;
 	if (!st->call_open)
 		st->last_send = sent_unseen(st, tp, now);

@@ -16,6 +16,7 @@
  */
 #pragma once
 
+#include "socket_alpn.bpf.h"
 #include "socket_proxy.bpf.h"
 #include "socket_records.bpf.h"
 #include "socket_settings.bpf.h"
@@ -101,6 +102,8 @@ static __always_inline void begin_handshake_turn(struct socket_state *st, const 
 	else if (type == TLS_APPLICATION_DATA || type == TLS_ALERT_RECORD || has_kernel_tls(tp))
 		/* A connection that is older than tacho. */
 		st->tls = connected_turn(bytes);
+	if (st->tls == TLS_HELLO)
+		st->http1 = offers_http1(bytes);
 	if (st->tls == TLS_FLIGHT)
 		watch_records(st, WATCH_FLIGHT | (answered.flags & WATCH_EARLY), 0);
 	else if (st->tls == TLS_HELLO || st->tls == TLS_FINAL)
@@ -139,12 +142,15 @@ static __always_inline void continue_handshake_turn(struct socket_state *st, u32
 		st->tls = TLS_FINAL;
 		return;
 	}
+	if (st->tls == TLS_HELLO && !st->http1)
+		st->http1 = offers_http1(bytes);
 	if (st->tls != TLS_PROXIED && (st->tls != TLS_FLIGHT || st->turn_bytes != CHANGE_CIPHER_SPEC_BYTES))
 		return;
 	record = record_header(0);
 	if ((u8)record != TLS_HANDSHAKE || record >> 8 <= least)
 		return;
 	st->tls = TLS_HELLO;
+	st->http1 |= offers_http1(bytes);
 	watch_records(st, WATCH_FLIGHT, 0);
 }
 

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "socket_interim.bpf.h"
 #include "socket_records.bpf.h"
 #include "socket_settings.bpf.h"
 #include "socket_state.bpf.h"
@@ -59,8 +60,8 @@ static __always_inline bool flight_brings_request(const struct socket_state *st,
 }
 
 /*
- * Does the server send tickets, and nothing else, where a request came with the client's last flight? Several
- * records of one length are no reply. Then the turn goes on.
+ * Does the server send tickets, or an interim response, and nothing else, where a request came with the
+ * client's last flight? Several records of one length are no reply. Then the turn goes on.
  */
 static __always_inline bool only_brings_tickets(struct socket_state *st, struct socket_shard *shard,
 						u32 bytes)
@@ -68,7 +69,8 @@ static __always_inline bool only_brings_tickets(struct socket_state *st, struct 
 	const union record_watch watch = {.all = st->records};
 
 	if (st->tls != TLS_FLIGHT || st->expansion || !records_were_followed(&watch) ||
-	    !flight_brings_request(st, bytes) || ticket_records(bytes) < 2)
+	    !flight_brings_request(st, bytes) ||
+	    (ticket_records(bytes) < 2 && !is_interim_response(st, bytes)))
 		return false;
 	note_first_settings(st, &watch);
 	st->tls = TLS_CONNECTED;

@@ -254,7 +254,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 		await_first_byte(st, sk, tp);
 		return;
 	}
-	if (is_interim_response(bytes)) {
+	if (is_interim_response(st, bytes)) {
 		st->noted |= NOTED_INTERIM;
 		await_first_byte(st, sk, tp);
 		return;

@@ -29,10 +29,12 @@ const std::string kBody(40, 'b');
 const std::string kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 const std::string kReply = "HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n";
 
-/// What the client sends and the server answers, one after the other.
+/// What the client sends and the server answers, one after the other. The server reads so many bytes by themselves
+/// first.
 struct Exchange {
   std::string asks;
   std::string answer;
+  std::size_t header = 0;
 };
 
 /// What is said on a connection, so many times; how many of it are requests.
@@ -57,21 +59,40 @@ std::vector<Upload> uploads() {
   };
 }
 
+/// A ClientHello with these protocols in its ALPN extension (RFC 7301, 3.1).
+std::string hello_with(const std::string& protocols) {
+  const auto length = static_cast<char>(protocols.size());
+  return record(22, message(1, std::string(150, 'h') + std::string("\0\x10\0", 3) + static_cast<char>(length + 2) +
+                                   '\0' + length + protocols + std::string(100, 'h')));
+}
+
+const std::string kOffersHttp = "\x02h2\x08http/1.1";
+
+std::string of_length(std::size_t bytes) {
+  return record(23, std::string(bytes, 'c'));
+}
+
+/// "HTTP/1.1 100 Continue" under TLS 1.3.
+const std::string kContinue13 = of_length(kContinue.size() + 17);
+
 /// Lives it so many times on one connection.
 void live(const Upload& upload, int times) {
   CAPTURE(upload.name);
   const Watched where;
   Child server = server_that(where.directory(), [&](const UniqueFd& connection, Line&) {
     for (int i = 0; i < times; ++i) {
-      for (const auto& [asks, answer] : upload.exchanges) {
-        receive_once(connection, asks.size());
+      for (const auto& [asks, answer, header] : upload.exchanges) {
+        if (header > 0) {
+          receive_once(connection, header);
+        }
+        receive_once(connection, asks.size() - header);
         send_bytes(connection, answer);
       }
     }
   });
   const UniqueFd client = connect_to(server);
   for (int i = 0; i < times; ++i) {
-    for (const auto& [asks, answer] : upload.exchanges) {
+    for (const auto& [asks, answer, header] : upload.exchanges) {
       if (&asks != &upload.exchanges.front().asks) {
         std::this_thread::sleep_for(upload.pause);
       }
@@ -90,6 +111,46 @@ void live(const Upload& upload, int times) {
   finish(server);
 }
 
+/// Turns of a connection that begins with a handshake of two turns.
+std::vector<Upload> uploads_under_tls() {
+  const std::string hello = hello_with(kOffersHttp);
+  const std::string flight = kChangeCipherSpec + kFinished;
+  const std::string flight12 = kKeyExchange + kChangeCipherSpec + kFinished12;
+  const Exchange asks{kRequest, kContinue13};
+  const Exchange sends{kRequest, kRequest};
+  const std::string message = record(23, std::string(46, 'm'));
+  return {
+      {"TLS 1.3", {{hello, kServerHello + kRequest}, {flight, kRequest}, asks, sends, asks, sends}, 2},
+      {"headers are read by themselves",
+       {{hello, kServerHello + kRequest, 5}, {flight, kRequest}, {kRequest, kContinue13, 5}, sends},
+       1},
+      {"it comes with the handshake's end",
+       {{hello, kServerHello + kRequest}, {flight + kRequest, kContinue13}, sends},
+       1},
+      {"the body comes late", {{hello, kServerHello + kRequest}, {flight, kRequest}, asks, sends}, 1, kPause},
+      {"TLS 1.2, AES-GCM",
+       {{hello, kServerHello}, {flight12, kChangeCipherSpec + kFinished12}, {kRequest, of_length(49)}, sends},
+       1},
+      {"TLS 1.2, ChaCha20-Poly1305",
+       {{hello, kServerHello}, {flight12, kChangeCipherSpec + kFinished12}, {kRequest, of_length(41)}, sends},
+       1},
+      {"a reply that is two bytes longer (204)",
+       {{hello, kServerHello + kRequest}, {flight, kRequest}, {kRequest, of_length(44)}, sends},
+       2},
+      {"answers to short messages (WebSocket)",
+       {{hello, kServerHello + kRequest}, {flight, kRequest}, sends, {message, kContinue13}, {message, kContinue13}},
+       3},
+      {"answers to longer messages (WebSocket)",
+       {{hello, kServerHello + kRequest}, {flight, kRequest}, sends, {of_length(75), kContinue13}, {message, kRequest}},
+       2},
+      {"a padded record", {{hello, kServerHello + kRequest}, {flight, kRequest}, {kRequest, of_length(58)}, sends}, 2},
+      {"a client that offers nothing", {{kHello, kServerHello + kRequest}, {flight, kRequest}, asks, sends}, 2},
+      {"a client that offers something else",
+       {{hello_with("\x0apostgresql"), kServerHello + kRequest}, {flight, kRequest}, asks, sends},
+       2},
+  };
+}
+
 }  // namespace
 
 TEST_CASE("an interim response of HTTP is no reply, however long the rest of the request takes") {
@@ -98,15 +159,10 @@ TEST_CASE("an interim response of HTTP is no reply, however long the rest of the
   }
 }
 
-TEST_CASE("under TLS an interim response of HTTP looks like any reply") {
-  const std::string interim = record(23, std::string(kContinue.size() + 17, 'c'));
-  live({"TLS 1.3",
-        {{kHello, kServerHello + kRequest},
-         {kChangeCipherSpec + kFinished, kRequest},
-         {kRequest, interim},
-         {kRequest, kRequest}},
-        2},
-       1);
+TEST_CASE("under TLS an interim response is told by its length, where the client offers HTTP/1.1") {
+  for (const Upload& upload : uploads_under_tls()) {
+    live(upload, 1);
+  }
 }
 
 TEST_CASE("an interim response of HTTP with fields looks like any reply") {
@@ -144,4 +200,68 @@ TEST_CASE("an interim response of HTTP ends no call") {
   CHECK(where.value("tacho_target_condition", {{"condition", "multiplexed_calls"}}) == 0);
   client.tell();
   client.finish();
+}
+
+namespace {
+
+/// A handshake as a client sees it, whose part of it comes in two flights.
+struct Handshake {
+  std::string name;
+  std::string hello_answer;
+  std::string flight;
+  std::string flight_answer;  ///< or nothing
+  std::string interim;
+};
+
+void upload_by(const Handshake& handshake) {
+  CAPTURE(handshake.name);
+  const Watched where;
+  const UniqueFd listener = listen_tcp();
+  const auto port = port_of(listener);
+  const std::string hello = hello_with(kOffersHttp);
+  Child client(where.directory(), [&](Line& parent) {
+    const UniqueFd connection = connect_tcp(port);
+    // OpenSSL reads the header of each record by itself.
+    const auto reads = [&](const std::string& record) {
+      receive_once(connection, 5);
+      receive_once(connection, record.size() - 5);
+    };
+    send_bytes(connection, hello);
+    reads(handshake.hello_answer);
+    send_bytes(connection, handshake.flight);
+    if (!handshake.flight_answer.empty()) {
+      reads(handshake.flight_answer);
+    }
+    for (int i = 0; i < kUploads; ++i) {
+      send_bytes(connection, kRequest);
+      reads(handshake.interim);
+      send_bytes(connection, kRequest);
+      reads(kRequest);
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const UniqueFd server = accept_from(listener);
+  receive_once(server, hello.size());
+  send_bytes(server, handshake.hello_answer);
+  receive_once(server, handshake.flight.size());
+  send_bytes(server, handshake.flight_answer);
+  for (int i = 0; i < kUploads; ++i) {
+    receive_once(server, kRequest.size());
+    send_bytes(server, handshake.interim);
+    receive_once(server, kRequest.size());
+    send_bytes(server, kRequest);
+  }
+  (void)client.hear();
+  const std::string peer = "127.0.0.1:" + std::to_string(port);
+  CHECK(where.value("tacho_dependency_calls_total", {{"peer", peer}}) == kUploads);
+  client.tell();
+  client.finish();
+}
+
+}  // namespace
+
+TEST_CASE("under TLS an interim response of HTTP ends no call") {
+  upload_by({"TLS 1.3", kServerHello, kChangeCipherSpec + kFinished, "", kContinue13});
+  upload_by({"TLS 1.2", kServerHello, kKeyExchange + kChangeCipherSpec + kFinished12, kFinished12, of_length(49)});
 }
