@@ -17,7 +17,6 @@ from support.tacho import Tacho, target
 from support.waiting import wait_until
 
 SECONDS = 3
-HASH = "$2b$10$KCdZs7yqvl6ig9rAUBrXaubFVzhsuilan81UybjyHriQ0PH0b0cRW"  # bcrypt of "secret"
 
 
 def web_config(directory, *, tls=False, users=False, kind=P256):
@@ -26,7 +25,7 @@ def web_config(directory, *, tls=False, users=False, kind=P256):
         certificate, key = self_signed(directory, kind)
         text += f"tls_server_config:\n  cert_file: {certificate}\n  key_file: {key}\n"
     if users:
-        text += f"basic_auth_users:\n  reader: {HASH}\n"
+        text += f"basic_auth_users:\n  reader: {attack.HASH}\n"
     path = directory / "web.yml"
     path.write_text(text)
     return path

@@ -195,13 +195,12 @@ def test_time_in_which_it_was_stopped(large, most):
     assert large.scrape().get("tacho_web_process_starts_total") == 1, "who was stopped did not hang"
 
 
-HASH = "$2b$10$KCdZs7yqvl6ig9rAUBrXaubFVzhsuilan81UybjyHriQ0PH0b0cRW"  # bcrypt of "secret"
 RIGHT, WRONG = (f"Authorization: Basic {code}\r\n" for code in ("cmVhZGVyOnNlY3JldA==", "cmVhZGVyOndyb25n"))
 
 
 def test_who_guesses_passwords_holds_up_nobody(tmp_path):
     web = tmp_path / "web.yml"
-    web.write_text(f"basic_auth_users:\n  reader: {HASH}\n")
+    web.write_text(f"basic_auth_users:\n  reader: {attack.HASH}\n")
     with Tacho({"targets": []}, flags=[f"--web.config.file={web}"]) as tacho:
         most = attack.limit(tacho.port, source=ELSEWHERE, headers=RIGHT)
         with attack.Crowd(24, lambda: attack.scrape(tacho.port, headers=WRONG)):

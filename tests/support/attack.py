@@ -16,6 +16,7 @@ from support import paths
 IP_BIND_ADDRESS_NO_PORT = 24
 NICE = 5  # of attackers: elsewhere they would take no CPU from whom they attack
 LIMIT = 1.0  # for each scrape of somebody else
+HASH = "$2b$10$KCdZs7yqvl6ig9rAUBrXaubFVzhsuilan81UybjyHriQ0PH0b0cRW"  # bcrypt of "secret"
 STALLED_BODY = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"
 STALLED_GET = b"GET /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"
 HALF_HEAD = b"GET /metrics HTTP/1.1\r\nHost:"
