@@ -104,6 +104,18 @@ def test_once_writes_one_exposition(cgroups, config):
     assert Samples.parse(once.stdout).get("tacho_requests_total", target="once") == 0
 
 
+WITHOUT_PROC = ["unshare", "--mount", "sh", "-c", 'mount --bind /proc "$0" && mount -t tmpfs none /proc && exec "$@"']
+
+
+def test_what_cannot_be_read_of_itself_is_no_series(config, tmp_path):
+    """Other processes are looked at where --path.procfs says; of itself it knows what /proc has."""
+    command = [*WITHOUT_PROC, tmp_path, paths.require(paths.TACHO), "once", f"--path.procfs={tmp_path}", f"--config.file={config('targets: []')}"]
+    once = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert once.returncode == 0, once.stderr
+    own = {line.split()[0] for line in once.stdout.splitlines() if line.startswith("process_")}
+    assert own == {"process_cpu_seconds_total", "process_max_fds"}, "none of them is a guess"
+
+
 def test_port_in_use_is_a_clear_error(cgroups):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

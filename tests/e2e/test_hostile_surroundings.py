@@ -25,31 +25,6 @@ from support.tacho import Tacho, target
 from support.waiting import wait_until
 
 
-def address_of_this_machine() -> str | None:
-    """One that is not loopback, over which this machine reaches itself."""
-    shown = json.loads(subprocess.run(["ip", "-json", "-4", "address"], capture_output=True, text=True, check=True).stdout)
-    found = [info["local"] for link in shown for info in link["addr_info"] if not info["local"].startswith("127.")]
-    return found[0] if found else None
-
-
-def reload_from(address: str, tacho: Tacho, **headers: str) -> int:
-    return net.exchange(f"{address}:{tacho.port}", "/-/reload", method="POST", headers=headers)[0]
-
-
-@pytest.mark.parametrize("lifecycle", [False, True], ids=["by default", "--web.enable-lifecycle"])
-def test_reloads_are_for_this_machine_unless_everybody_is_let_in(lifecycle):
-    address = address_of_this_machine()
-    if address is None:
-        pytest.skip("this machine has no address but loopback's")
-    flags = ["--web.listen-address=0.0.0.0:0", *(["--web.enable-lifecycle"] if lifecycle else [])]
-    with Tacho({"targets": []}, flags=flags) as tacho:
-        everywhere = tacho.process.wait_for_line(r"listening on 0\.0\.0\.0:(\d+)")[1]
-        tacho.address = f"127.0.0.1:{everywhere}"
-        assert reload_from("127.0.0.1", tacho) == 200
-        assert reload_from(address, tacho) == (200 if lifecycle else 403)
-        assert reload_from(address, tacho, Origin="http://evil.example") == 403, "a page of a browser may never"
-
-
 def test_one_without_eyes_is_alive_and_not_ready():
     """It can load what it needs, and attach nothing that sees a request."""
     with Tacho({"targets": [], "probes": {"socket": {"attach": "kprobe"}}}, start_timeout=90) as tacho:

@@ -10,9 +10,11 @@ import time
 
 import pytest
 
-from support import attack, net
+from support import attack, ending, net
+from support.cgroup import Cgroup
 from support.clients import ExactBatches, ExactLoad, exact
 from support.servers import ExactServer, Nginx
+from support.slow import slow_but
 from support.tacho import Tacho, target
 from support.waiting import wait_until
 
@@ -117,6 +119,29 @@ def test_the_port_is_free_at_once_and_the_process_gone_soon(cgroups, number):
     assert status == 0
     assert freed < 0.5, f"the port was free after {freed:.2f} s"
     assert ended < 2, f"the process was gone after {ended:.2f} s"
+
+
+def fewer_watched(samples) -> bool:
+    return samples.get("tacho_targets") < 256
+
+
+def fewer_shown(samples) -> bool:
+    return len(samples.all("tacho_requests_total")) < 256
+
+
+@pytest.mark.parametrize("begun", slow_but([fewer_watched], [fewer_watched, fewer_shown], "what is shown for seconds more"))
+def test_it_ends_though_hundreds_of_targets_end_at_the_same_time(cgroups, begun):
+    """What the programs have of them is taken back in a few steps, each of which waits for all CPUs: not in one for each target."""
+    parent = cgroups("ends")
+    with Tacho({"targets": [target("e", f"{parent.path}/e*")], "limits": {"max_targets": 300}}) as tacho:
+        groups = [Cgroup(f"e{number}", parent) for number in range(256)]
+        wait_until(lambda: not begun(tacho.scrape()), 20, "all are there")
+        for group in groups:
+            group.remove()
+        wait_until(lambda: begun(tacho.scrape()), 20, "they go")
+        took = ending.seconds_to_end(tacho)
+        assert tacho.process.wait() == 0
+    assert took < ending.LIMIT
 
 
 def can_bind(port: int) -> bool:

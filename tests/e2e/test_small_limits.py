@@ -1,6 +1,8 @@
 """Under small limits tacho works, or ends and says what is missing."""
 
 import contextlib
+import pathlib
+import re
 import resource
 import signal
 import socket
@@ -9,6 +11,7 @@ import subprocess
 import pytest
 
 from support import attack, net, paths
+from support.cgroup import Cgroup
 from support.clients import exact
 from support.exposition import Samples
 from support.process import Process
@@ -42,6 +45,19 @@ def test_it_counts_under_limits_that_suffice(cgroups, agree, what):
             with tacho.watch("small") as change:
                 counted = exact(server.address, 211, connections=2)
             agree(f"under {what}", counted, change)
+
+
+def test_the_soft_limit_of_descriptors_is_raised(cgroups):
+    """256 are too few for so many targets at once, and fewer than the system lets it have."""
+    parent = cgroups("raised")
+    config = {"targets": [target("r", f"{parent.path}/r*")], "limits": {"max_targets": 200}}
+    with contextlib.ExitStack() as stack, Tacho(config, prefix=["prlimit", "--nofile=256:4096"]) as tacho:
+        limits = pathlib.Path(f"/proc/{tacho.pid}/limits").read_text()
+        assert re.search(r"^Max open files +4096 +4096 ", limits, re.MULTILINE), limits
+        for number in range(200):
+            stack.enter_context(Cgroup(f"r{number}", parent))
+        wait_until(lambda: tacho.scrape().get("tacho_targets") == 200, 20, "all are watched")
+        assert tacho.scrape().get("tacho_targets_failed_total") == 0
 
 
 def test_connections_take_no_descriptor_that_a_page_needs():

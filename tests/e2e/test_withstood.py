@@ -168,6 +168,29 @@ def test_connections_that_are_reset_leave_nothing(large, most):
     assert large.resident_bytes() - memory < 16 * MEBIBYTE
 
 
+def test_a_thousand_clients_that_stay_after_their_answer(large, most):
+    """As with keep-alive. They may hold what is theirs; of tacho's side nothing is left, though none of them has closed."""
+    before = least_descriptors(large)
+    request = attack.WHOLE_ELSEWHERE.replace(b"/targets", b"/-/healthy").replace(b"\r\n\r\n", b"\r\nConnection: keep-alive\r\n\r\n")
+    with attack.Holders(large.port, request, 1000) as clients:
+        wait_until(lambda: clients.steps >= 1000, 60, "a thousand are there")
+        check_scrapes(large, most)
+        clients.enough.set()
+        # Less than the ten seconds after which one that takes nothing is cut off.
+        wait_until(lambda: large.scrape().get("tacho_web_connections") == 1, 5, "all are forgotten")
+        wait_until(lambda: descriptors(large) == before, 5, f"{before} descriptors, as before", interval=0.1)
+
+
+def test_heads_that_come_byte_by_byte(large, most):
+    """Each byte may wake who reads it, who has looked at the thousands before it already."""
+    with attack.Spellers(large.port, 100) as one, attack.Spellers(large.port, 100) as other:
+        wait_until(lambda: one.steps and other.steps, 10, "all have begun")
+        check_scrapes(large, most)
+        rounds = one.steps + other.steps
+    print(f"{rounds * 100} bytes")
+    assert rounds > 10 * SECONDS, "the attack was none"
+
+
 def test_time_in_which_it_was_stopped(large, most):
     """With as many connections as there may be, all of which want something when it goes on."""
     pids = [large.pid, large.web_pid]

@@ -1,5 +1,6 @@
 """Clients that mean no good, and the reader beside them who must not notice."""
 
+import collections
 import contextlib
 import multiprocessing
 import os
@@ -208,6 +209,58 @@ class Callers(Crowd):
             client.sendall(self._payload)
 
 
+class Spellers(Crowd):
+    """So many clients of 127.0.0.1 that begin a request whose head is as long as may be, and go on with it byte by byte."""
+
+    BEGIN = WHOLE_GET[:-2] + b"A: " + b"a" * 15_000
+
+    def __init__(self, port: int, clients: int):
+        super().__init__(1, self._round)
+        self._port, self._clients = port, clients
+        self._open: list[socket.socket] = []
+
+    def _round(self):
+        while len(self._open) < self._clients:
+            client = socket.create_connection(("127.0.0.1", self._port))
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            client.sendall(self.BEGIN)
+            client.setblocking(False)
+            self._open.append(client)
+        for client in list(self._open):
+            try:
+                client.send(b"a")
+            except BlockingIOError:
+                pass
+            except OSError:  # it was cut off
+                self._open.remove(client)
+                client.close()
+
+
+class Holders(Crowd):
+    """Clients of 127.0.0.1 that ask, have their answer and stay, `most` of them at a time; each that is more takes the oldest's place.
+
+    With `enough` set none comes any more, and none leaves.
+    """
+
+    def __init__(self, port: int, request: bytes, most: int):
+        super().__init__(4, self._ask)
+        self._address, self._request, self._most = ("127.0.0.1", port), request, most
+        self._held: collections.deque[socket.socket] = collections.deque()
+        self.enough = multiprocessing.get_context("fork").Event()
+
+    def _ask(self):
+        if self.enough.is_set():
+            time.sleep(1)
+            raise InterruptedError  # which is no step
+        client = socket.create_connection(self._address, timeout=5)
+        client.sendall(self._request)
+        if not client.recv(65536).startswith(b"HTTP/1.1 200"):
+            raise ConnectionError("no answer")
+        self._held.append(client)
+        if len(self._held) > self._most:
+            self._held.popleft().close()
+
+
 def connect(
     port: int, *, tls: bool = False, source: str = "127.0.0.1", timeout: float = 10, receive_buffer: int = 0
 ) -> socket.socket:
@@ -248,15 +301,15 @@ def scrape(
         return status_of(head), body
 
 
-def times_of_scrapes(port: int, seconds: float, **options) -> list[float]:
-    """Four scrapes a second: how long each took. Every one must be answered."""
+def times_of_scrapes(port: int, seconds: float, word: bytes = b"tacho_build_info", **options) -> list[float]:
+    """Four scrapes a second: how long each took. Every one must be answered, by a page with that word."""
     times = []
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         begin = time.monotonic()
         status, body = scrape(port, **options)
         times.append(time.monotonic() - begin)
-        assert status == 200 and b"tacho_build_info" in body, f"a scrape was answered {status}"
+        assert status == 200 and word in body, f"a scrape was answered {status}"
         time.sleep(max(0.0, 0.25 - times[-1]))
     return times
 

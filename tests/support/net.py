@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import os
 import socket
+import ssl
 
 from support.process import run
 
@@ -55,10 +56,15 @@ def listens_everywhere(table: str, port: int) -> bool:
     return f"00000000:{port:04X} 00000000:0000 0A" in table
 
 
-def exchange(address: str, path: str, method: str = "GET", headers: dict | None = None, timeout: float = 10):
+def exchange(
+    address: str, path: str, method: str = "GET", headers: dict | None = None, timeout: float = 10, tls: ssl.SSLContext | None = None
+):
     """One HTTP exchange with HOST:PORT. Returns (status, headers, body as bytes)."""
     host, _, port = address.rpartition(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=timeout)
+    if tls:
+        connection = http.client.HTTPSConnection(host, int(port), timeout=timeout, context=tls)
+    else:
+        connection = http.client.HTTPConnection(host, int(port), timeout=timeout)
     try:
         connection.request(method, path, headers=headers or {})
         answer = connection.getresponse()
