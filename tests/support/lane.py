@@ -32,8 +32,8 @@ import time
 PATIENCE = float(os.environ.get("TACHO_LANE_PATIENCE", "300"))
 # Seconds from SIGTERM to SIGKILL.
 GRACE = 5.0
-# Of CPU time.
-LEAST_PROGRESS = 0.1
+# Of CPU time: what is starved uses some.
+LEAST_PROGRESS = PATIENCE / 3000
 
 
 def yield_to_all_else() -> None:

@@ -145,7 +145,7 @@ def test_a_lane_that_hangs_is_ended_when_somebody_waits_for_it(tmp_path, gate, d
 
 
 def test_a_lane_that_works_is_waited_for_whatever_the_time(tmp_path):
-    lane = Lane(tmp_path, "end=$((SECONDS + 3)); while [ $SECONDS -lt $end ]; do :; done")
-    told = lane.call("test", "says", "9", "false", TACHO_LANE_PATIENCE="1")
+    lane = Lane(tmp_path, "end=$((SECONDS + 5)); while [ $SECONDS -lt $end ]; do :; done")
+    told = lane.call("test", "says", "9", "false", TACHO_LANE_PATIENCE="2")
     assert (told.stdout, told.returncode) == ("said\n", 3)
     assert lane.process.wait(60) == 0
