@@ -291,3 +291,40 @@ TEST_CASE("a call that is answered while it is being sent has not lasted since t
   client.tell();
   client.finish();
 }
+
+TEST_CASE("pings of a client over WebSocket are calls, what is pushed to it is none") {
+  constexpr int kPings = 7;
+  const Watched where;
+  const UniqueFd listener = listen_tcp();
+  const auto port = port_of(listener);
+  // RFC 6455, 5.2: fin and opcode, length (and a mask, from clients).
+  const std::string ping = std::string("\x89\x80") + "mask";
+  const std::string pong("\x8a\0", 2);
+  const std::string push = std::string("\x82\x20") + std::string(32, 'p');
+  const std::string upgrade = "GET /chat HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
+  const std::string switching = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
+  Child client(where.directory(), [&](Line& parent) {
+    const UniqueFd connection = connect_tcp(port);
+    send_bytes(connection, upgrade);
+    receive_once(connection, switching.size());
+    for (int i = 0; i < kPings; ++i) {
+      receive_once(connection, push.size());
+      send_bytes(connection, ping);
+      receive_once(connection, pong.size());
+    }
+    parent.tell();
+    (void)parent.hear();
+  });
+  const UniqueFd server = accept_from(listener);
+  receive_once(server, upgrade.size());
+  send_bytes(server, switching);
+  for (int i = 0; i < kPings; ++i) {
+    send_bytes(server, push);
+    receive_once(server, ping.size());
+    send_bytes(server, pong);
+  }
+  (void)client.hear();
+  CHECK(where.value("tacho_dependency_calls_total", {{"peer", "127.0.0.1:" + std::to_string(port)}}) == 1 + kPings);
+  client.tell();
+  client.finish();
+}
