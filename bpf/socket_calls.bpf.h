@@ -244,8 +244,12 @@ static __always_inline void client_sent(struct socket_state *st, struct sock *sk
 	begin_goodbye(st, tp, bytes);
 	st->last_send = now;
 	if (st->call_open) {
+		st->turn_bytes += bytes;
 		sample_open_call(st, now, bytes);
 	} else {
+		st->turn_bytes = bytes;
+		st->interim = false;
+		st->noted &= ~NOTED_INTERIM;
 		sample_call(st, bytes);
 		if (leaves_answer_unread(st, tp))
 			st->overlap = true;

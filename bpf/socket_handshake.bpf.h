@@ -10,9 +10,9 @@
  * turn is a request if it is longer than the flight of a client without a certificate. A proxy may first name
  * the client that it speaks for (socket_proxy.bpf.h).
  *
- * Only the header of a record is read, in the buffer of the system call that reads it: where a server reads
- * in the first turns of a connection, and later where a turn begins with a read that is as short as a
- * goodbye. Buffers of io_uring are not found, and its handshakes count as requests.
+ * Only the header of a record is read, in the buffer of the system call that reads it, and of a hello 512
+ * bytes: where a server reads in the first turns of a connection, and later where a turn begins with a read
+ * that is as short as a goodbye. Buffers of io_uring are not found, and its handshakes count as requests.
  */
 #pragma once
 

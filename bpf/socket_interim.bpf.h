@@ -8,8 +8,9 @@
  * Protocols" is a reply.
  *
  * Under TLS a client that offers HTTP/1.1 (ALPN, RFC 7301) speaks HTTP: there "HTTP/1.1 100 Continue" is told
- * by the length of its record. No response is as short but one without any field, and the messages of a
- * WebSocket: what answers a short message is a reply.
+ * by the length of its record. Hardly any response is as short, but messages of a WebSocket and HTTP/2's
+ * frames may be: what answers a short message is a reply, and so is the second of that length in a turn.
+ * Where the kernel has the keys (kTLS) its text tells.
  */
 #pragma once
 
@@ -36,9 +37,9 @@
 
 enum interim { INTERIM_NOT, INTERIM_WHOLE, INTERIM_HEADER /* of its record */ };
 
-static __always_inline u32 interim_of_record(u32 bytes)
+static __always_inline u32 interim_of_record(u32 record, u32 bytes)
 {
-	u32 record = record_header(0), length = record >> 8;
+	u32 length = record >> 8;
 
 	if ((u8)record != TLS_APPLICATION_DATA ||
 	    (length != CONTINUE_TLS13 && length != CONTINUE_TLS12_GCM && length != CONTINUE_TLS12_CHACHA20))
@@ -52,9 +53,9 @@ static __always_inline u32 interim_of_record(u32 bytes)
  * Is what the running call has read or sent, which is so long, an interim response? enum interim. A global
  * function, of plain numbers: verified once a program.
  * @param http1 the connection is in TLS, and its client offers HTTP/1.1
- * @param expects there, one may come
+ * @param asked bytes of the request so far
  */
-__noinline u32 find_interim(u32 bytes, u32 http1, u32 expects)
+__noinline u32 find_interim(u32 bytes, u32 http1, u32 asked)
 {
 	const void *buffer;
 	struct {
@@ -63,10 +64,12 @@ __noinline u32 find_interim(u32 bytes, u32 http1, u32 expects)
 		u32 pad;
 	} head = {};
 
-	if (http1) {
-		if (!expects || bytes > TLS_RECORD_HEADER + CONTINUE_TLS12_GCM)
-			return INTERIM_NOT;
-		return interim_of_record(bytes);
+	if (http1 && bytes <= TLS_RECORD_HEADER + CONTINUE_TLS12_GCM) {
+		u32 record = record_header(0);
+
+		/* Else the kernel has the keys, or it is the rest of a record. */
+		if (record)
+			return asked >= EXPECTING_LEAST ? interim_of_record(record, bytes) : INTERIM_NOT;
 	}
 	if (bytes - INTERIM_LEAST > INTERIM_MOST - INTERIM_LEAST)
 		return INTERIM_NOT;
@@ -77,11 +80,22 @@ __noinline u32 find_interim(u32 bytes, u32 http1, u32 expects)
 	       (head.status == HTTP_CONTINUE || head.status == HTTP_PROCESSING);
 }
 
-/* Is so much, which is sent where a turn is open, no reply to that? */
-static __always_inline bool is_interim_response(const struct socket_state *st, u32 bytes)
+/*
+ * Is so much, which is sent where a turn is open, no reply to that? Under TLS one of a turn is none: a second
+ * one shows that what is as long are replies, here and from now on.
+ */
+static __always_inline bool is_interim_response(struct socket_state *st, u32 bytes)
 {
-	return find_interim(bytes, st->http1, !st->many & (st->turn_bytes >= EXPECTING_LEAST)) ==
-	       INTERIM_WHOLE;
+	bool http1 = st->http1 & !st->many;
+
+	if (find_interim(bytes, http1, st->turn_bytes) != INTERIM_WHOLE)
+		return false;
+	if (http1 && st->noted & NOTED_INTERIM) {
+		st->http1 = false;
+		return false;
+	}
+	st->noted |= NOTED_INTERIM;
+	return true;
 }
 
 /*
@@ -90,9 +104,23 @@ static __always_inline bool is_interim_response(const struct socket_state *st, u
  */
 static __always_inline bool is_interim_answer(struct socket_state *st, u32 bytes)
 {
-	u32 found = find_interim(bytes, st->http1, !st->many & ((st->tls == TLS_CONNECTED) | st->asks));
-	bool rest = st->interim;
+	bool http1 = st->http1 & !st->many & ((st->tls == TLS_CONNECTED) | st->asks);
+	u32 found = find_interim(bytes, http1, st->turn_bytes);
 
-	st->interim = !rest & (found == INTERIM_HEADER);
-	return rest | (found != INTERIM_NOT);
+	if (st->interim) {
+		st->interim = false;
+		st->noted |= NOTED_INTERIM;
+		return true;
+	}
+	if (found == INTERIM_NOT)
+		return false;
+	if (http1 && st->noted & NOTED_INTERIM) {
+		st->http1 = false;
+		return false;
+	}
+	if (found == INTERIM_HEADER)
+		st->interim = true;
+	else
+		st->noted |= NOTED_INTERIM;
+	return true;
 }

@@ -65,18 +65,6 @@ static __always_inline bool is_looked_at(struct socket_shard *shard, u64 now)
 	return true;
 }
 
-/*
- * What was found at the open turn. Whether it is several requests counts when it is answered: what gets no
- * reply is none.
- */
-enum turn_note {
-	NOTED_LOOK = 1,	   /* it was looked at, */
-	NOTED_SEVERAL = 2, /* and is several requests, */
-	NOTED_CROWD = 4,   /* each of which was read by itself */
-	NOTED_INTERIM = 8, /* the client was told to go on (socket_interim.bpf.h) */
-	NOTED_FULL = 16,   /* no room was left when something was sent last (socket_replies.bpf.h) */
-};
-
 /* A turn begins with a read of so many bytes. */
 static __always_inline void sample_turn(struct socket_state *st, struct socket_shard *shard, u64 now,
 					u32 bytes)

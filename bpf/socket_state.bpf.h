@@ -15,6 +15,18 @@ enum socket_event { EVENT_SEND, EVENT_RECEIVE, EVENT_DATA_READY, SOCKET_EVENTS }
 #define NOTES_AT_ONCE 2
 
 /*
+ * What was found at the open turn. Whether it is several requests counts when it is answered: what gets no
+ * reply is none.
+ */
+enum turn_note {
+	NOTED_LOOK = 1,	   /* it was looked at, */
+	NOTED_SEVERAL = 2, /* and is several requests, */
+	NOTED_CROWD = 4,   /* each of which was read by itself */
+	NOTED_INTERIM = 8, /* the client was told to go on (socket_interim.bpf.h) */
+	NOTED_FULL = 16,   /* no room was left when something was sent last (socket_replies.bpf.h) */
+};
+
+/*
  * Server: a turn is open from its first read to the first send after it. Client: a call is open from its last
  * send to the first data that comes back.
  */
@@ -80,7 +92,7 @@ struct socket_state {
 		u64 turn_read;	 /* when that was read */
 		u64 interrupted; /* client: when the call was sent that a TLS handshake interrupts; 0: none */
 	};
-	u32 turn_bytes;
+	u32 turn_bytes;	  /* client: of the open call */
 	u32 busy;	  /* TCP's clock of having something to send, see socket_first_byte.bpf.h */
 	u64 left_waiting; /* see socket_sweep.bpf.h */
 	/* Of an earlier turn, while the hook of the send that answers it is late. */
@@ -122,7 +134,7 @@ struct socket_state {
 		u8 preface; /* stream server: bytes of HTTP/2's that were read, while that is in doubt */
 	};
 	bool asks;  /* client, in a TLS handshake: what was sent last is a call */
-	u8 noted;   /* of the last turn: enum turn_note, see socket_pipelining.bpf.h */
+	u8 noted;   /* of the last turn or call: enum turn_note */
 	u64 number; /* tells its peers and its ring from those of other sockets */
 	union {
 		u64 source;  /* without a ring: who sent what came last */

@@ -255,7 +255,6 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 		return;
 	}
 	if (is_interim_response(st, bytes)) {
-		st->noted |= NOTED_INTERIM;
 		await_first_byte(st, sk, tp);
 		return;
 	}

@@ -33,6 +33,7 @@ static __always_inline struct target_event *new_event(u32 kind, u64 cgroup, u32 
 	event->port = 0;
 	event->port_free = 0;
 	event->path_length = 0;
+	event->has_children = 0;
 	event->path[0] = 0;
 	return event;
 }
@@ -189,15 +190,31 @@ static __always_inline void on_exec(struct task_struct *task)
 		send_event(TACHO_PROCESS_EXECUTED, cgroup_of(task), tgid);
 }
 
+/* Of a task that exits: they get another parent later (exit_notify() in kernel/exit.c). */
+static __always_inline bool has_children(struct task_struct *task)
+{
+	u64 list = 0;
+
+	bpf_probe_read_kernel(&list, sizeof(list), &task);
+	list += bpf_core_field_offset(struct task_struct, children);
+	return (u64)BPF_CORE_READ(task, children.next) != list;
+}
+
 static __always_inline void on_exit(struct task_struct *task)
 {
 	struct target_rules *rules = get_rules();
 	u32 tgid = FIELD(task, tgid);
+	struct target_event *event;
 
 	if (!rules || !rules->process_rules || (u32)FIELD(task, pid) != tgid)
 		return;
-	if (bpf_map_lookup_elem(&process_targets, &tgid))
-		send_event(TACHO_PROCESS_EXITED, cgroup_of(task), tgid);
+	if (!bpf_map_lookup_elem(&process_targets, &tgid))
+		return;
+	event = new_event(TACHO_PROCESS_EXITED, cgroup_of(task), tgid);
+	if (!event)
+		return;
+	event->has_children = has_children(task);
+	bpf_ringbuf_submit(event, 0);
 }
 
 static __always_inline void on_state_change(struct sock *sk, int old_state, int new_state)

@@ -170,6 +170,7 @@ struct task_struct {
 	struct cpumask cpus_mask;
 	struct mm_struct *mm;
 	struct task_struct *real_parent;
+	struct list_head children;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	const struct cred *real_cred;

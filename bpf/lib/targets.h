@@ -91,6 +91,7 @@ struct target_event {
 	__u16 port;		     /* 0 if the kernel has yet to choose one */
 	__u32 port_free;	     /* as in listener_record */
 	__u32 path_length;	     /* with the terminating NUL; TACHO_EVENT_PATH: maybe cut */
+	__u32 has_children;	     /* a truth value, of who exits */
 	char path[TACHO_EVENT_PATH]; /* of a cgroup, below the root of its hierarchy */
 };
 

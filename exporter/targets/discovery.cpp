@@ -39,6 +39,14 @@ std::chrono::steady_clock::duration spacing_after(std::chrono::nanoseconds cpu_t
   return std::max<std::chrono::steady_clock::duration>(kProcessLookSpacing,
                                                        kProcessLookShare * (cpu_time() - cpu_time_before));
 }
+/// No event tells of who gets a listening socket from another process, or inherits it while that one lives.
+constexpr auto kIdleLookSpacing = 5s;
+constexpr int kIdleLookShare = 500;
+
+std::chrono::steady_clock::duration idle_spacing_after(std::chrono::nanoseconds cpu_time_before) {
+  return std::clamp<std::chrono::steady_clock::duration>(kIdleLookShare * (cpu_time() - cpu_time_before),
+                                                         kIdleLookSpacing, kFullLook);
+}
 /// For the kubelet to name a new container.
 constexpr auto kNamesPatience = 10s;
 /// No event tells that a container was renamed.
@@ -115,7 +123,7 @@ Result<void> Discovery::reconfigure(const config::Config& config) {
   next_look_ = {};
   processes_due_ = true;
   // What was asked for holds when it is reported as done, not at the next look.
-  process_look_spacing_ = {};
+  next_process_look_ = {};
   next_plan_ = Time::min();
   return {};
 }
@@ -196,9 +204,24 @@ void Discovery::look_at_everything() {
   }
 }
 
+/// Who ended between the two lists has left its sockets to children that it forked between them, or to nobody: the next
+/// look tells. A process whose first thread has ended runs no file, and is there all the same.
+void Discovery::forget_dead_listeners() {
+  if (!procfs_is_of_kernel()) {
+    return;
+  }
+  const auto is_dead = [this](const Listener& listener) {
+    std::error_code error;
+    return !world_.processes.contains(listener.tgid) &&
+           !std::filesystem::exists(paths_.procfs + "/" + std::to_string(listener.tgid), error) && !error;
+  };
+  processes_due_ = std::erase_if(world_.listeners, is_dead) > 0;
+}
+
 void Discovery::look_at_processes() {
   processes_due_ = false;
   heirs_due_ = false;
+  left_behind_.clear();
   if (!rules_->needs_listeners()) {
     world_.listeners.clear();
     world_.processes.clear();
@@ -215,6 +238,7 @@ void Discovery::look_at_processes() {
   }
   if (auto processes = list_processes(object_, paths_.procfs, world_.own_tgid)) {
     world_.processes = std::move(*processes);
+    forget_dead_listeners();
   } else {
     looked_ = false;
     report(&TargetTable::Shortfalls::processes, processes.error());
@@ -261,6 +285,11 @@ Time Discovery::run(Time now) {
   if (now >= next_drain_look_) {
     look_at_drains(now);
   }
+  if (now >= next_idle_look_) {
+    next_idle_look_ = Time::max();
+    processes_due_ = true;
+    schedule(now);
+  }
   if (now >= next_plan_) {
     if (everything_due_ && now >= next_look_) {
       const auto before = cpu_time();
@@ -268,22 +297,36 @@ Time Discovery::run(Time now) {
       next_full_look_ = now + kFullLook;
       next_look_ = std::chrono::steady_clock::now() + spacing_after(before);
     }
-    const Time next_process_look = last_process_look_ + process_look_spacing_;
-    const bool too_early = processes_due_ && now < next_process_look;
-    if (too_early && (!began_ || heirs_due_)) {
+    if (!left_behind_.empty()) {
+      expect_heirs();
+    }
+    const bool from_news = began_ && !heirs_due_;
+    if (processes_due_ && from_news && !look_put_off_ && now >= next_process_look_) {
+      // Who has begun to listen may fork and end before it is a member, and no event tells of that: the look comes
+      // later.
+      look_put_off_ = true;
+      next_process_look_ = now + kProcessLookSpacing;
+    }
+    const bool too_early = processes_due_ && now < next_process_look_;
+    if (too_early && !from_news) {
       // A plan from what is known to be out of date would watch processes that have become something else, and end
       // targets whose processes are not known yet.
-      next_plan_ = next_process_look;
-      return std::min({next_plan_, next_full_look_, next_drain_look_});
+      next_plan_ = next_process_look_;
+      return std::min({next_plan_, next_full_look_, next_drain_look_, next_idle_look_});
     }
     // The news is complete in itself: who has begun to listen is planned for at once, and looked at later.
-    next_plan_ = too_early ? next_process_look : Time::max();
+    next_plan_ = too_early ? next_process_look_ : Time::max();
     began_ = false;
     if (processes_due_ && !too_early) {
       const auto before = cpu_time();
       look_at_processes();
-      last_process_look_ = std::chrono::steady_clock::now();
-      process_look_spacing_ = spacing_after(before);
+      look_put_off_ = false;
+      next_process_look_ = std::chrono::steady_clock::now() + spacing_after(before);
+      next_idle_look_ =
+          rules_->needs_listeners() ? std::chrono::steady_clock::now() + idle_spacing_after(before) : Time::max();
+      if (processes_due_) {
+        schedule(next_process_look_);
+      }
     }
     if (everything_due_) {
       schedule(next_look_);
@@ -294,7 +337,7 @@ Time Discovery::run(Time now) {
   if (const auto line = news_.line(now, live_)) {
     spdlog::info("{}", *line);
   }
-  return std::min({next_plan_, next_full_look_, next_drain_look_});
+  return std::min({next_plan_, next_full_look_, next_drain_look_, next_idle_look_});
 }
 
 }  // namespace tacho::targets

@@ -71,8 +71,12 @@ class Discovery {
   void handle_cgroup(const target_event& event);
   void handle_listener(const target_event& event);
   void handle_process(const target_event& event);
+  /// Whether /proc numbers processes as the kernel's lists and events do.
+  [[nodiscard]] bool procfs_is_of_kernel() const;
   /// Reads a process and its ancestors. @return whether /proc had them
   bool know_process(std::uint32_t tgid);
+  void forget_dead_listeners();
+  void expect_heirs();
   [[nodiscard]] Earlier earlier(Time now);
   void look_at_drains(Time now);
   Result<void> look_at_own_cgroups();
@@ -111,15 +115,17 @@ class Discovery {
   std::uint64_t seen_ring_losses_ = 0;
   bool everything_due_ = true;
   bool processes_due_ = true;
-  bool looked_ = false;     // a full scan of which the kernel does not know yet
-  bool began_ = false;      // a listener to plan for before the next look at the processes
-  bool heirs_due_ = false;  // the last known process of a target is gone: no plan before that look
+  bool looked_ = false;                  // a full scan of which the kernel does not know yet
+  std::set<std::uint64_t> left_behind_;  // listening sockets of who exited, that may be open elsewhere
+  bool began_ = false;                   // a listener to plan for before the next look at the processes
+  bool heirs_due_ = false;               // the last known process of a target is gone: no plan before that look
   Time last_plan_{};
-  std::chrono::steady_clock::duration process_look_spacing_{};
   Time next_plan_ = Time::max();
   Time next_full_look_{};
-  Time next_look_{};  // at everything, not before
-  Time last_process_look_{};
+  Time next_look_{};          // at everything, not before
+  Time next_process_look_{};  // not before
+  Time next_idle_look_ = Time::max();
+  bool look_put_off_ = false;
   Time next_drain_look_ = Time::max();
 };
 

@@ -44,14 +44,17 @@ void Discovery::handle(const target_event& event) {
       }
       handle_listener(event);
   }
-  // One plan for all of a burst, none later than need be.
-  schedule(std::max(std::chrono::steady_clock::now(), last_plan_ + kSettle));
+  // One plan for all of a burst, none later than need be. Of who exits the sockets are closed a moment later.
+  const auto now = std::chrono::steady_clock::now();
+  schedule(left_behind_.empty() ? std::max(now, last_plan_ + kSettle) : now + kSettle);
 }
 
-/// Who exits, or becomes something else, is nobody's until it is looked at again; that needs no look at all the others.
+/// Who exits, or becomes something else, is nobody's until it is looked at again. That needs no look at all the others,
+/// unless it leaves a target to its children.
 void Discovery::handle_process(const target_event& event) {
   maps_.forget_process(event.tgid);
   known_.erase(event.tgid);
+  auto left_behind = sockets_only_of(world_, event.tgid);
   const bool listened = forget_process(world_, event.tgid);
   if (!rules_->needs_listeners()) {
     return;
@@ -59,19 +62,31 @@ void Discovery::handle_process(const target_event& event) {
   if (event.kind == TACHO_PROCESS_EXECUTED) {
     // It may have kept its sockets.
     processes_due_ |= !know_process(event.tgid) || listened;
-  } else if (table_.is_last(event.tgid, [this](std::uint32_t other) { return world_.processes.contains(other); })) {
-    // No event tells of children, which may serve on (a daemon). The kernel counts what they do until they are looked
-    // for.
-    processes_due_ = true;
-    heirs_due_ = true;
+    return;
   }
+  // Unless an event tells that they are closed, others have them: children, or whom it passed them to.
+  left_behind_.merge(left_behind);
+  const auto is_there = [this](std::uint32_t other) { return world_.processes.contains(other); };
+  if (event.has_children != 0 && table_.is_last(event.tgid, is_there)) {
+    expect_heirs();
+  }
+}
+
+/// No event tells of who takes a target over. The kernel goes on counting for the children of its members.
+void Discovery::expect_heirs() {
+  processes_due_ = true;
+  heirs_due_ = true;
+}
+
+bool Discovery::procfs_is_of_kernel() const {
+  std::error_code error;
+  return std::filesystem::read_symlink(paths_.procfs + "/self", error) == std::to_string(world_.own_tgid);
 }
 
 bool Discovery::know_process(std::uint32_t tgid) {
   // The kernel tells more than /proc, in a look at all processes, and may number them otherwise.
   const bool listed = process_lister(object_) != nullptr;
-  std::error_code error;
-  if (listed && std::filesystem::read_symlink(paths_.procfs + "/self", error) != std::to_string(world_.own_tgid)) {
+  if (listed && !procfs_is_of_kernel()) {
     return false;
   }
   for (int ancestors = 0; tgid != 0 && ancestors < kAncestors; ++ancestors) {
@@ -91,6 +106,9 @@ bool Discovery::know_process(std::uint32_t tgid) {
 
 void Discovery::handle_listener(const target_event& event) {
   processes_due_ = true;
+  if (event.kind == TACHO_LISTENER_CLOSED) {
+    left_behind_.erase(event.socket);
+  }
   if (note_listener(world_, event) && know_process(event.tgid)) {
     if (world_.processes.contains(event.tgid)) {
       began_ = true;

@@ -40,8 +40,9 @@ class Components {
 
 std::string name_of(const ListenerGroup& group, const std::vector<const Listener*>& sockets,
                     const std::map<std::uint32_t, Process>& processes) {
-  const auto process = processes.find(*group.processes.begin());
-  std::string name = process != processes.end() ? program_of(process->second) : "unknown";
+  const auto known =
+      std::ranges::find_if(group.processes, [&](std::uint32_t tgid) { return processes.contains(tgid); });
+  std::string name = known != group.processes.end() ? program_of(processes.at(*known)) : "unknown";
   // TCP before UDP, then the lowest port; one that the kernel chose is another at the next start.
   std::optional<std::pair<std::uint32_t, std::uint16_t>> best;
   for (const Listener* socket : sockets) {

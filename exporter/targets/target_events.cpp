@@ -42,6 +42,21 @@ bool note_listener(World& world, const target_event& event) {
   return true;
 }
 
+std::set<std::uint64_t> sockets_only_of(const World& world, std::uint32_t tgid) {
+  std::set<std::uint64_t> sockets;
+  for (const Listener& listener : world.listeners) {
+    if (listener.tgid == tgid && listener.kind == TACHO_LISTENER_TCP) {
+      sockets.insert(listener.socket);
+    }
+  }
+  for (const Listener& listener : world.listeners) {
+    if (listener.tgid != tgid) {
+      sockets.erase(listener.socket);
+    }
+  }
+  return sockets;
+}
+
 bool forget_process(World& world, std::uint32_t tgid) {
   world.processes.erase(tgid);
   return std::erase_if(world.listeners, [tgid](const Listener& l) { return l.tgid == tgid; }) > 0;

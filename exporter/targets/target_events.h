@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "bpf/lib/targets.h"
@@ -21,5 +23,8 @@ bool note_listener(World& world, const target_event& event);
 
 /// A process ended, or executes another program: nothing is known of it any more. @return whether it listened
 bool forget_process(World& world, std::uint32_t tgid);
+
+/// The listening TCP sockets of this process that no other known one has.
+std::set<std::uint64_t> sockets_only_of(const World& world, std::uint32_t tgid);
 
 }  // namespace tacho::targets
