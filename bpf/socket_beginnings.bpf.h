@@ -72,6 +72,12 @@ static __always_inline bool ends_with_short_line(u64 last)
 #define BEGINNING_BYTES 4
 #define COMMAND_BYTES 5
 
+/* Without branches, too. */
+static __always_inline u32 may_begin_behind(u8 byte, const struct beginnings *known)
+{
+	return byte & 0xc0 ? known->high : known->low >> (byte & 0x3f) & 1;
+}
+
 static long scan_beginning(u32 index, struct sample_scan *scan)
 {
 	struct beginnings *known = &scan->sample->beginnings;
@@ -87,7 +93,7 @@ static long scan_beginning(u32 index, struct sample_scan *scan)
 	if (at == BEGINNING_BYTES - 1)
 		known->head = last;
 	else if (at >= 2 * BEGINNING_BYTES - 1 && (u32)last == known->head &&
-		 ((last >> 32 ^ '\n') & known->at_line) == 0)
+		 may_begin_behind(last >> 32, known))
 		known->found = true;
 	if (((last >> 32 ^ BLANK_LINE) & known->line) == 0 && !known->behind)
 		known->behind = last;
@@ -182,6 +188,35 @@ __noinline u32 kinds_of_beginning(u32 head)
 	return is_http_method(head) ? KIND_HTTP : 0;
 }
 
+/*
+ * Behind what a request may begin. In bodies names of methods stand in quotes or in sentences. Messages of
+ * PostgreSQL have a type and a length that begins with zeros: values, too, have a length in front, which
+ * would look like the next message's behind a value that ends with its type. A Sync (its length is 4) or the
+ * end of a text comes before a message that begins a request.
+ */
+#define BIT(byte) (1ULL << (byte))
+#define BEHIND_LINES BIT('\n')
+#define IN_TEXTS                                                                                             \
+	(BIT(' ') | BIT('"') | BIT('\'') | BIT('>') | BIT('=') | BIT(':') | BIT(',') | BIT('(') | BIT('/') | \
+	 BIT('-') | BIT('.'))
+#define BEHIND_MESSAGES (BIT(0) | BIT(4))
+#define SHORT_LENGTH 0xffff00U
+
+static __always_inline void set_places(struct beginnings *known, u32 head, u32 kinds)
+{
+	known->low = ~0ULL;
+	known->high = true;
+	if (kinds & (KIND_NAMED | KIND_COMMAND)) {
+		known->low = BEHIND_LINES;
+		known->high = false;
+	} else if (kinds & KIND_HTTP) {
+		known->low = ~IN_TEXTS;
+	} else if (!(head & SHORT_LENGTH) && (u8)(head - 'A') <= 'Z' - 'A') {
+		known->low = BEHIND_MESSAGES;
+		known->high = false;
+	}
+}
+
 /* The shortest two requests that are looked for. */
 #define SEVERAL_LEAST 12
 
@@ -203,7 +238,7 @@ __noinline u32 begins_again(u64 bytes)
 	known = &sample->beginnings;
 	known->digits = any_digit(head) == '0' ? 0xff : 0;
 	kinds = kinds_of_beginning(head);
-	known->at_line = kinds & KIND_NAMED ? 0xff : 0;
+	set_places(known, head, kinds);
 	known->line = kinds & KIND_QUERY ? END_OF_LINE : ~0U;
 	scan_beginnings(0, SAMPLE_BYTES);
 	behind = kinds_of_beginning(__builtin_bswap32(known->behind));

@@ -104,13 +104,14 @@ struct sample {
 	} search;
 	struct beginnings { /* see socket_pipelining.bpf.h */
 		u64 last;   /* the last eight bytes, any digit as '0' */
+		u64 low;    /* behind which bytes below 64 it may begin again, a bit each */
 		u32 head;
 		u32 digits;   /* 0xff: they are told apart */
 		u32 commands; /* all of its lines, so far; 0: it has others */
 		u32 found;
-		u32 at_line; /* 0xff: it begins again only behind the end of a line */
-		u32 behind;  /* the first blank line, or line */
-		u32 line;    /* which of the four bytes "\r\n\r\n" that takes */
+		u32 high;   /* a truth value: behind others, too */
+		u32 behind; /* the first blank line, or line */
+		u32 line;   /* which of the four bytes "\r\n\r\n" that takes */
 	} beginnings;
 	struct packets { /* see socket_broker_packets.bpf.h */
 		/* All 0: between two packets. */

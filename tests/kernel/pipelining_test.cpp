@@ -28,6 +28,27 @@ const std::string kGet = "GET /page HTTP/1.1\r\nHost: a\r\n\r\n";
 const std::string kQuery =
     "POST /?query HTTP/1.1\r\nHost: a\r\nContent-Length: 43\r\n\r\nSELECT a\nFROM b\nJOIN c\nWITH d\nLIKE e\n";
 
+std::string post(const std::string& body) {
+  return "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+}
+
+/// A message of PostgreSQL: type, length with itself, body.
+std::string message_of(char type, const std::string& body) {
+  return type + std::string(3, '\0') + static_cast<char>(4 + body.size()) + body;
+}
+
+const std::string kSync = message_of('S', "");
+
+/// Bind of the unnamed statement to these values, as text.
+std::string bind(const std::vector<std::string>& values) {
+  std::string body("\0\0\0\0\0", 5);
+  body += static_cast<char>(values.size());
+  for (const std::string& value : values) {
+    body += std::string(3, '\0') + static_cast<char>(value.size()) + value;
+  }
+  return message_of('B', body + std::string(2, '\0'));
+}
+
 std::vector<Habit> in_the_clear() {
   const std::string set = "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n";
   const std::string get = "*2\r\n$3\r\nGET\r\n$1\r\na\r\n";
@@ -52,6 +73,18 @@ std::vector<Habit> in_the_clear() {
        {{"EHLO x\r\n"}, {"MAIL FROM:<a@b.c>\r\n"}, {"DATA\r\n"}, {"NEWS for you\r\nMORE of it\r\n.\r\n"}},
        false},
       {"a body of lines that begin with capitals", {{kQuery}}, false},
+      {"a body that names methods",
+       {{post(R"({"event":"http","method":"POST","path":"/cart"})")},
+        {post(R"({"seen":["GET /a","POST /b"],"office":"POSTAL"})")},
+        {post("method=POST&path=/a, POST /b")}},
+       false},
+      {"several with bodies", {{post(R"({"a":1})") + post(R"({"b":2})")}, {post("a\n") + post("b\n")}}, true},
+      {"a text that one of them stores", {{"set a 0 0 11\r\nI set it up\r\n"}}, false},
+      {"PostgreSQL's messages of one request, whose values end like them",
+       {{bind({"GBP", "5"}) + kSync}, {bind({"GB", "A"}) + kSync}, {bind({"B", "B"}) + kSync}},
+       false},
+      {"PostgreSQL's messages of two requests", {{bind({"5"}) + kSync + bind({"6"}) + kSync}}, true},
+      {"PostgreSQL's simple queries", {{message_of('Q', "SELECT 1\0"s) + message_of('Q', "SELECT 2\0"s)}}, true},
       {"numbers", {{"100 200 300 400 500\n"}, {"2024-01-01 1999-12-31\n"}}, false},
   };
 }
