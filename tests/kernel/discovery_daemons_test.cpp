@@ -1,5 +1,6 @@
 // Daemons: whoever began to listen ends, and its children, of whom no event tells, serve on.
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -123,6 +124,54 @@ TEST_CASE("a daemon that forks before anybody knows of it becomes no target that
     (void)daemon.hear();
     CHECK(requests(tacho, watch.target) == kRequests);
     daemon.tell();
+    CHECK(tacho.wait_for([&] { return !tacho.watches(watch.target); }));
+  }
+}
+
+TEST_CASE("who takes a listening socket over is found, whether the one before ends or goes on") {
+  const std::uint16_t port = port_of(listen_tcp());
+  const bool ends = GENERATE(true, false);
+  CAPTURE(ends);
+  for (const Watch& watch : watches_of(port)) {
+    CAPTURE(watch.name);
+    Running tacho(watch.config);
+    Child successor(Cgroup::mount(), [](Line& parent) {
+      const auto pid = static_cast<pid_t>(parent.hear());
+      const auto number = static_cast<int>(parent.hear());
+      const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+      const UniqueFd listener(static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), number, 0)));
+      must(static_cast<bool>(listener), "pidfd_getfd");
+      parent.tell();
+      serve(accept_from(listener), kRequests, Server::kRequest, Server::kReply);
+      parent.tell();
+      (void)parent.hear();
+    });
+    Child first(Cgroup::mount(), [port](Line& parent) {
+      const UniqueFd listener = listen_tcp(port);
+      parent.tell(static_cast<std::uint64_t>(listener.get()));
+      (void)parent.hear();
+    });
+    const std::uint64_t number = first.hear();
+    REQUIRE(tacho.wait_for([&] { return tacho.watches(watch.target); }));
+    CHECK_FALSE(tacho.wait_for([] { return false; }, 2s));
+    successor.tell(static_cast<std::uint64_t>(first.pid()));
+    successor.tell(number);
+    (void)successor.hear();
+    if (ends) {
+      first.tell();
+      first.finish();
+    }
+    // Until the next look: at once where a socket is left behind, else after five seconds.
+    CHECK_FALSE(tacho.wait_for([] { return false; }, ends ? 2s : 7s));
+    ask_over_plans(tacho, port);
+    (void)successor.hear();
+    CHECK(requests(tacho, watch.target) == kRequests);
+    successor.tell();
+    successor.finish();
+    if (!ends) {
+      first.tell();
+      first.finish();
+    }
     CHECK(tacho.wait_for([&] { return !tacho.watches(watch.target); }));
   }
 }
