@@ -159,7 +159,7 @@ void slow_requests(std::string_view bytes) {
     recorder.add(record);
     now = std::max(now, static_cast<std::int64_t>(record.ended));
   }
-  const probes::PeerNames names({});
+  const probes::PeerNames names(std::span<const config::PeerName>{});
   scrape::SlowView view{.time = {}, .now_ns = now, .targets = {}};
   for (std::uint32_t index = 0; index < kTargets; ++index) {
     socket_chains chains{};
