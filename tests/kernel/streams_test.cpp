@@ -22,45 +22,63 @@ constexpr auto kGap = 20ms;
 constexpr std::size_t kPiece = 100;
 
 /// So many pieces of a stream, each after a pause.
+/// Whether something took this process so much longer that times are not what they were meant to be.
+bool was_late = false;
+
+void note_lateness(std::chrono::steady_clock::time_point meant) {
+  was_late |= std::chrono::steady_clock::now() - meant > kGap / 4;
+}
+
+void sleep(std::chrono::milliseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  std::this_thread::sleep_until(end);
+  note_lateness(end);
+}
+
 void push(const UniqueFd& connection, int pieces) {
   for (int i = 0; i < pieces; ++i) {
-    std::this_thread::sleep_for(kGap);
+    sleep(kGap);
     send_once(connection, kPiece);
   }
 }
 
 /// Somewhere between two pieces the client says something, as it is told to; the stream goes on all the same.
 void take_word(const UniqueFd& connection, const Line& parent, std::size_t size) {
-  std::this_thread::sleep_for(kGap / 2);
+  sleep(kGap / 2);
+  const auto told = std::chrono::steady_clock::now();
   parent.tell();
   receive_once(connection, size);
+  note_lateness(told);
 }
 
 }  // namespace
 
-TEST_CASE("acknowledgements within a stream are messages, once it is known for one; what is answered at once counts") {
-  // A stream is known by sixteen.
-  const int first = GENERATE(15, 16, 24);
-  CAPTURE(first);
-  constexpr int kWords = 12;
-  constexpr int kQuestions = 3;
+namespace {
+
+constexpr int kWords = 12;
+constexpr int kQuestions = 3;
+
+/// A stream of so many pieces, and words and questions within it. @return whether the server kept its times
+bool speak_within_stream(const Watched& where, int first) {
   constexpr std::size_t kWord = 40;
-  const int until_known = first < 16 ? kWords : 3;  // words that are taken for requests
-  const Watched where;
-  Child server = server_that(where.directory(), [first](const UniqueFd& connection, Line& parent) {
+  const Shared<bool> late;
+  Child server = server_that(where.directory(), [&](const UniqueFd& connection, Line& parent) {
     serve(connection, 1, 70, 10);
     push(connection, first);
     for (int i = 0; i < kWords; ++i) {
       take_word(connection, parent, kWord);
-      std::this_thread::sleep_for(kGap / 2);
+      sleep(kGap / 2);
       send_once(connection, kPiece);
       push(connection, 2);
     }
     for (int i = 0; i < kQuestions; ++i) {
       take_word(connection, parent, 14);
+      const auto asked = std::chrono::steady_clock::now();
       send_once(connection, 7);
+      note_lateness(asked);
       push(connection, 2);
     }
+    *late = was_late;
   });
   const UniqueFd client = connect_to(server);
   ask(client, 1, 70, 10);
@@ -69,13 +87,35 @@ TEST_CASE("acknowledgements within a stream are messages, once it is known for o
     send_once(client, i < kWords ? kWord : 14);
   }
   (void)server.hear();
-  CHECK(where.value("tacho_requests_total") == 1 + until_known + kQuestions);
-  CHECK(where.value("tacho_oneway_messages_total") == kWords - until_known);
-  CHECK(where.value("tacho_requests_in_flight") == 0);
-  CHECK(where.value("tacho_requests_unanswered_total") == 0);
-  CHECK(where.observations("tacho_request_duration_seconds") == 1 + until_known + kQuestions);
+  const bool in_time = !*late;
+  if (in_time) {
+    CHECK(where.value("tacho_requests_in_flight") == 0);
+  }
   close_connection(server);
   finish(server);
+  return in_time;
+}
+
+}  // namespace
+
+TEST_CASE("acknowledgements within a stream are messages, once it is known for one; what is answered at once counts") {
+  // A stream is known by sixteen.
+  const int first = GENERATE(15, 16, 24);
+  CAPTURE(first);
+  const int until_known = first < 16 ? kWords : 3;  // words that are taken for requests
+  // It is the times that tell: a server that waited for a CPU is another one.
+  constexpr int kTries = 5;
+  for (int tries = 1;; ++tries) {
+    const Watched where;
+    if (!speak_within_stream(where, first) && tries < kTries) {
+      continue;
+    }
+    CHECK(where.value("tacho_requests_total") == 1 + until_known + kQuestions);
+    CHECK(where.value("tacho_oneway_messages_total") == kWords - until_known);
+    CHECK(where.value("tacho_requests_unanswered_total") == 0);
+    CHECK(where.observations("tacho_request_duration_seconds") == 1 + until_known + kQuestions);
+    break;
+  }
 }
 
 TEST_CASE("what is sent unasked while a request is open is taken for its reply") {
