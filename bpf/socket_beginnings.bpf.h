@@ -73,7 +73,6 @@ static __always_inline bool ends_with_short_line(u64 last)
 #define BEGINNING_BYTES 4
 #define COMMAND_BYTES 5
 
-/* Without branches, too. */
 static __always_inline u32 may_begin_behind(u8 byte, const struct beginnings *known)
 {
 	return byte & 0xc0 ? known->high : known->low >> (byte & 0x3f) & 1;

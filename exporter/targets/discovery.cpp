@@ -39,6 +39,7 @@ std::chrono::steady_clock::duration spacing_after(std::chrono::nanoseconds cpu_t
   return std::max<std::chrono::steady_clock::duration>(kProcessLookSpacing,
                                                        kProcessLookShare * (cpu_time() - cpu_time_before));
 }
+
 /// No event tells of who gets a listening socket from another process, or inherits it while that one lives.
 constexpr auto kIdleLookSpacing = 5s;
 constexpr int kIdleLookShare = 500;
@@ -124,6 +125,7 @@ Result<void> Discovery::reconfigure(const config::Config& config) {
   processes_due_ = true;
   // What was asked for holds when it is reported as done, not at the next look.
   next_process_look_ = {};
+  look_put_off_ = true;
   next_plan_ = Time::min();
   return {};
 }

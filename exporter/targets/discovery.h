@@ -125,7 +125,7 @@ class Discovery {
   Time next_look_{};          // at everything, not before
   Time next_process_look_{};  // not before
   Time next_idle_look_ = Time::max();
-  bool look_put_off_ = false;
+  bool look_put_off_ = false;  // the next look is not put off again
   Time next_drain_look_ = Time::max();
 };
 
