@@ -158,7 +158,7 @@ static __always_inline bool end_flight(struct socket_state *st, u32 bytes)
 
 /*
  * More is sent behind the flight, in the same turn. Tickets are sent one by one, and all are as long; what
- * else precedes a reply are HTTP/2's settings.
+ * else precedes a reply are HTTP/2's settings, or an interim response.
  * @return whether a request that has not been counted yet is answered: at st->first_reply
  */
 static __always_inline bool replies_behind_flight(struct socket_state *st, u32 bytes, u64 now)
@@ -168,7 +168,8 @@ static __always_inline bool replies_behind_flight(struct socket_state *st, u32 b
 	if (answered.early)
 		return false;
 	if ((bytes == answered.first_send && bytes <= TICKET_MOST) ||
-	    (st->expansion && bytes > st->expansion && may_settle(bytes - st->expansion))) {
+	    (st->expansion && bytes > st->expansion && may_settle(bytes - st->expansion)) ||
+	    is_interim_response(st, bytes)) {
 		answered.unfinished = true;
 		st->records = answered.all;
 		st->tls = TLS_ASKED;

@@ -30,11 +30,12 @@ const std::string kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 const std::string kReply = "HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n";
 
 /// What the client sends and the server answers, one after the other. The server reads so many bytes by themselves
-/// first.
+/// first, and sends some by themselves before it answers.
 struct Exchange {
   std::string asks;
   std::string answer;
   std::size_t header = 0;
+  std::vector<std::string> before = {};
 };
 
 /// What is said on a connection, so many times; how many of it are requests.
@@ -81,23 +82,29 @@ void live(const Upload& upload, int times) {
   const Watched where;
   Child server = server_that(where.directory(), [&](const UniqueFd& connection, Line&) {
     for (int i = 0; i < times; ++i) {
-      for (const auto& [asks, answer, header] : upload.exchanges) {
-        if (header > 0) {
-          receive_once(connection, header);
+      for (const Exchange& exchange : upload.exchanges) {
+        if (exchange.header > 0) {
+          receive_once(connection, exchange.header);
         }
-        receive_once(connection, asks.size() - header);
-        send_bytes(connection, answer);
+        receive_once(connection, exchange.asks.size() - exchange.header);
+        for (const std::string& before : exchange.before) {
+          send_bytes(connection, before);
+        }
+        send_bytes(connection, exchange.answer);
       }
     }
   });
   const UniqueFd client = connect_to(server);
   for (int i = 0; i < times; ++i) {
-    for (const auto& [asks, answer, header] : upload.exchanges) {
-      if (&asks != &upload.exchanges.front().asks) {
+    for (const Exchange& exchange : upload.exchanges) {
+      if (&exchange != &upload.exchanges.front()) {
         std::this_thread::sleep_for(upload.pause);
       }
-      send_bytes(client, asks);
-      receive_once(client, answer.size());
+      send_bytes(client, exchange.asks);
+      for (const std::string& before : exchange.before) {
+        receive_once(client, before.size());
+      }
+      receive_once(client, exchange.answer.size());
     }
   }
   (void)server.hear();
@@ -119,6 +126,7 @@ std::vector<Upload> uploads_under_tls() {
   const Exchange asks{kRequest, kContinue13};
   const Exchange sends{kRequest, kRequest};
   const std::string message = record(23, std::string(46, 'm'));
+  const std::string ticket = of_length(282);
   return {
       {"TLS 1.3", {{hello, kServerHello + kRequest}, {flight, kRequest}, asks, sends, asks, sends}, 2},
       {"headers are read by themselves",
@@ -131,6 +139,12 @@ std::vector<Upload> uploads_under_tls() {
       {"it comes with the handshake's end",
        {{hello, kServerHello + kRequest}, {flight + kRequest, kContinue13}, sends},
        1},
+      {"it comes with the handshake's end, and each ticket by itself",
+       {{hello, kServerHello + kRequest}, {flight + kRequest, kContinue13, 0, {ticket, ticket}}, sends, asks, sends},
+       2},
+      {"the same with one ticket",
+       {{hello, kServerHello + kRequest}, {flight + kRequest, kContinue13, 0, {ticket}}, sends, asks, sends},
+       2},
       {"the body comes late", {{hello, kServerHello + kRequest}, {flight, kRequest}, asks, sends}, 1, kPause},
       {"TLS 1.2, AES-GCM",
        {{hello, kServerHello}, {flight12, kChangeCipherSpec + kFinished12}, {kRequest, of_length(49)}, sends},
