@@ -136,9 +136,11 @@ class WebTroubles:
         kept: list[socket.socket] = []
 
         def keep():
-            kept.append(self._connect())
-            kept[-1].sendall(b"GET /-/healthy HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\n" + attack.RIGHT.encode() + b"\r\n")
-            if attack.status_of(kept[-1].recv(100)) != 200:
+            # Which one is the last, other threads change: OpenSSL bears one at a time.
+            client = self._connect()
+            kept.append(client)
+            client.sendall(b"GET /-/healthy HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\n" + attack.RIGHT.encode() + b"\r\n")
+            if attack.status_of(client.recv(100)) != 200:
                 raise OSError("no answer")
 
         self._crowd("keepers", 4, keep)
