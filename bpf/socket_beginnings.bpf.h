@@ -135,6 +135,26 @@ static __always_inline void set_places(struct beginnings *known, u32 head, u32 k
 	}
 }
 
+/* "DKIM-Signature: " and longer ones. */
+#define FIELD_NAME_MOST 32
+
+/*
+ * A mail begins with fields (RFC 5322, 2.2), several of which may have one name ("Received: "). Where
+ * requests begin so, the next one stands behind a blank line, or behind a body (JSON-RPC).
+ */
+static __always_inline bool begins_with_field(const struct sample *sample)
+{
+	for (u32 i = 0; i < FIELD_NAME_MOST && i + 1 < sample->length; i++) {
+		u8 byte = sample->bytes[i];
+
+		if (byte == ':')
+			return i && sample->bytes[i + 1] == ' ';
+		if (byte != '-' && (u8)((byte | 0x20) - 'a') > 'z' - 'a')
+			return false;
+	}
+	return false;
+}
+
 /* The shortest two requests that are looked for. */
 #define SEVERAL_LEAST 12
 
@@ -147,6 +167,7 @@ __noinline u32 begins_again(u64 bytes)
 	struct sample *sample = gather_sample(bytes);
 	struct beginnings *known;
 	u32 head, kinds, behind;
+	bool field;
 
 	if (!sample || sample->length < SEVERAL_LEAST)
 		return false;
@@ -156,13 +177,18 @@ __noinline u32 begins_again(u64 bytes)
 	known = &sample->beginnings;
 	known->digits = any_digit(head) == '0' ? 0xff : 0;
 	kinds = kinds_of_beginning(head);
+	field = begins_with_field(sample);
 	set_places(known, head, kinds);
+	if (field) {
+		known->low = ~(IN_TEXTS | BEHIND_LINES);
+		known->high = true;
+	}
 	known->line = kinds & KIND_QUERY ? END_OF_LINE : ~0U;
 	scan_beginnings(0, SAMPLE_BYTES);
 	behind = kinds_of_beginning(__builtin_bswap32(known->behind));
-	return known->found || (known->commands > 1 && !ends_with_short_line(known->last)) ||
-	       kinds & behind & KIND_METHODS || (kinds & KIND_QUERY && behind & KIND_COMMAND) ||
-	       has_several_frames(bytes);
+	return known->found || (field && known->behind == known->head) ||
+	       (known->commands > 1 && !ends_with_short_line(known->last)) || kinds & behind & KIND_METHODS ||
+	       (kinds & KIND_QUERY && behind & KIND_COMMAND) || has_several_frames(bytes);
 }
 
 /* A chunk's size (RFC 9112, 7.1): the pieces of one upload begin alike. */
