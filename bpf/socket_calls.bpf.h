@@ -247,6 +247,7 @@ static __always_inline void client_sent(struct socket_state *st, struct sock *sk
 		st->turn_bytes += bytes;
 		sample_open_call(st, now, bytes);
 	} else {
+		st->goes_on = st->noted & NOTED_INTERIM;
 		st->turn_bytes = bytes;
 		st->interim = false;
 		st->noted &= ~NOTED_INTERIM;
@@ -266,6 +267,9 @@ static __always_inline void client_received(struct socket_state *st, struct sock
 
 	st->arrival = 0;
 	if (!st->call_open && (!tp || !has_sent(st, sk, tp))) {
+		/* Tickets have ended the first call. */
+		if (st->sampler <= 1 && st->tls == TLS_CONNECTED && is_interim_answer(st, bytes))
+			return;
 		if (st->interrupted && record_type(0) == TLS_APPLICATION_DATA)
 			end_interruption(st, back, now);
 		/* More of the server's part of a handshake. */
@@ -290,6 +294,8 @@ static __always_inline void client_received(struct socket_state *st, struct sock
 	st->interrupted = 0;
 	if (st->role == TACHO_ROLE_CLIENT && answers_goodbye(st, back))
 		return;
-	observe_call(st, back, now);
+	st->noted &= ~NOTED_INTERIM;
+	if (!st->goes_on)
+		observe_call(st, back, now);
 	count_multiplexed_call(st, shard);
 }

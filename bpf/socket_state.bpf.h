@@ -26,6 +26,13 @@ enum turn_note {
 	NOTED_FULL = 16,   /* no room was left when something was sent last (socket_replies.bpf.h) */
 };
 
+/* What the open turn may be, or have brought. */
+enum turn_doubt {
+	DOUBT_ECHO = 1,	   /* it may be the echo of a sign of life (socket_life_signs.bpf.h) */
+	DOUBT_PARTING = 2, /* its client may have said goodbye within it (socket_parting.bpf.h), */
+	DOUBT_MESSAGE = 4, /* or something as short, after a pause */
+};
+
 /*
  * Server: a turn is open from its first read to the first send after it. Client: a call is open from its last
  * send to the first data that comes back.
@@ -98,8 +105,8 @@ struct socket_state {
 	/* Of an earlier turn, while the hook of the send that answers it is late. */
 	u32 late_turn;
 	union {
-		u64 late_arrival;
-		u64 peeked; /* datagram socket: who has sent what was looked at last; 0: nobody */
+		u64 late_arrival; /* or of what may be a goodbye in the open turn */
+		u64 peeked;	  /* datagram socket: who has sent what was looked at last; 0: nobody */
 	};
 	u64 late_read; /* last read; 0: none is late */
 	u64 last_read;
@@ -119,6 +126,9 @@ struct socket_state {
 	bool ticketed : 1; /* TLS 1.3: a ticket came with the server's part of the handshake */
 	bool http1 : 1;	   /* TLS: the client offers HTTP/1.1 */
 	bool interim : 1;  /* client: the header of an interim response's record was read */
+	bool goes_on : 1;  /* client: the open call is the rest of one that is counted */
+	bool gave_sign;	   /* the last send was a sign of life (socket_life_signs.bpf.h) */
+	u8 may_be;	   /* enum turn_doubt */
 	u64 notes[SOCKET_EVENTS][NOTES_AT_ONCE];
 	/* Datagram sockets. A byte each: hooks on other CPUs set them at the same time. */
 	bool has_ring;

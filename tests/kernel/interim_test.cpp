@@ -240,6 +240,7 @@ struct Handshake {
   std::string flight;
   std::string flight_answer;  ///< or nothing
   std::string interim;
+  std::vector<std::string> tickets = {};  ///< each sent by itself, when the first request is there
 };
 
 void upload_by(const Handshake& handshake) {
@@ -263,6 +264,9 @@ void upload_by(const Handshake& handshake) {
     }
     for (int i = 0; i < kUploads; ++i) {
       send_bytes(connection, kRequest);
+      for (std::size_t ticket = 0; i == 0 && ticket < handshake.tickets.size(); ++ticket) {
+        reads(handshake.tickets[ticket]);
+      }
       reads(handshake.interim);
       send_bytes(connection, kRequest);
       reads(kRequest);
@@ -277,6 +281,9 @@ void upload_by(const Handshake& handshake) {
   send_bytes(server, handshake.flight_answer);
   for (int i = 0; i < kUploads; ++i) {
     receive_once(server, kRequest.size());
+    for (std::size_t ticket = 0; i == 0 && ticket < handshake.tickets.size(); ++ticket) {
+      send_bytes(server, handshake.tickets[ticket]);
+    }
     send_bytes(server, handshake.interim);
     receive_once(server, kRequest.size());
     send_bytes(server, kRequest);
@@ -291,6 +298,8 @@ void upload_by(const Handshake& handshake) {
 }  // namespace
 
 TEST_CASE("under TLS an interim response of HTTP ends no call") {
-  upload_by({"TLS 1.3", kServerHello, kChangeCipherSpec + kFinished, "", kContinue13});
+  const std::string flight = kChangeCipherSpec + kFinished, ticket = of_length(282);
+  upload_by({"TLS 1.3", kServerHello, flight, "", kContinue13});
+  upload_by({"TLS 1.3, tickets", kServerHello, flight, "", kContinue13, {ticket, ticket}});
   upload_by({"TLS 1.2", kServerHello, kKeyExchange + kChangeCipherSpec + kFinished12, kFinished12, of_length(49)});
 }
