@@ -14,6 +14,7 @@
 #include "socket_broker_packets.bpf.h"
 #include "socket_buffers.bpf.h"
 #include "socket_handshake.bpf.h"
+#include "socket_proxy.bpf.h"
 #include "socket_state.bpf.h"
 
 #define OPENING_BYTES 8
@@ -99,9 +100,27 @@ static __always_inline bool only_acknowledges(const struct socket_state *st, u32
 	return st->turns != NATS_TURNS || (part_of_opening(0, bytes) & NATS_OK_MASK) != NATS_OK;
 }
 
+/*
+ * The first eight bytes behind a proxy's header that was read together with them, if they tell such a client.
+ * A global function: verified once a program.
+ */
+__noinline u64 opening_behind_proxy(u32 bytes)
+{
+	u32 header = proxy_header(bytes);
+	const void *buffer = header && header < bytes ? bytes_of_call(header, OPENING_BYTES) : NULL;
+	u64 opening = 0;
+
+	if (!buffer || bpf_probe_read_user(&opening, sizeof(opening), buffer))
+		return 0;
+	return (u32)opening == HTTP_GET || opening == NATS_GREETING || greeted_broker(opening, 0) ? opening
+												  : 0;
+}
+
 /* Something is read in the open turn. */
 static __always_inline void gather_opening(struct socket_state *st, u32 bytes)
 {
+	u64 behind;
+
 	if (st->turns != 1) {
 		if (!speaks_to_broker(st))
 			return;
@@ -112,11 +131,21 @@ static __always_inline void gather_opening(struct socket_state *st, u32 bytes)
 			st->overlap = true;
 		return;
 	}
+	/* What follows a proxy's header that was read by itself. */
+	if (st->tls == TLS_PROXIED && st->turn_bytes && st->turn_bytes == st->read_bytes) {
+		st->opening = part_of_opening(0, bytes);
+		return;
+	}
 	if (st->turn_bytes >= OPENING_BYTES || st->tls != TLS_NONE)
 		return;
 	if (!st->turn_bytes)
 		st->opening = 0;
 	st->opening |= part_of_opening(st->turn_bytes, bytes);
+	if (!st->turn_bytes && is_proxy_opening(st->opening)) {
+		behind = opening_behind_proxy(bytes);
+		if (behind)
+			st->opening = behind;
+	}
 }
 
 /*

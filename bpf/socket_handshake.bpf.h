@@ -257,7 +257,11 @@ static __always_inline bool end_special_turn(struct socket_state *st, u32 bytes)
 		return st->tls != TLS_HELD;
 	case TLS_PROXIED:
 		st->tls = TLS_NONE;
-		return true;
+		if (st->turn_bytes != st->read_bytes)
+			return true;
+		/* The header alone: the server speaks first. */
+		st->turns = 0;
+		return false;
 	case TLS_OPENING:
 		st->tls = TLS_CONNECTED;
 		st->opens = 0;

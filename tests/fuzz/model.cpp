@@ -154,7 +154,7 @@ void Model::send(Connection& c, bool by_server, const Step& step, const Report& 
     c.torn_call = c.torn_call && !watched_;
   } else if (c.turn ? c.turn->unsure || c.turn->loose : c.torn) {
     answer_loosely(c, report);
-  } else if (c.turn && !c.turn->is_request && (c.turn->brings_handshake || c.turn->brings_goodbye)) {
+  } else if (c.turn && !c.turn->is_request) {
     if (c.turn->brings_handshake) {
       // A flight with a goodbye behind it may be answered by either.
       numbers(self)[kHandshakes] += Span{.least = c.turn->brings_goodbye ? 0.0 : 1.0, .most = 1};

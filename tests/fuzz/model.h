@@ -32,7 +32,7 @@
  *    sent from several buffers.
  *  - A call of a client is answered by the first receive after a send: from its last send to the arrival of what came
  *    back.
- *  - The header of a proxy belongs to the turn that it begins, of whatever kind that is; alone it is a request.
+ *  - The header of a proxy belongs to the turn that it begins, of whatever kind that is; alone it is none.
  *  - A connection that nobody accepts is none.
  *  - A tacho that is started anew counts from there on, as after a gap.
  *  - Connections are TCP's; one that is passed on to another target is closed here and opened there when it is used

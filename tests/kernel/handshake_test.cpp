@@ -416,6 +416,7 @@ const std::vector<Life>& lives() {
       {"behind a proxy's header", {{{kProxyHeader, kHello}, 100}, flight, request}, 2, 1},
       {"behind a proxy's header, read at once", {{{kProxyHeader + kHello}, 100}, flight, request}, 2, 1},
       {"a proxy's line and no TLS", {{{kProxyLine, plain}, 100}, {{plain}, 100}}, 0, 2},
+      {"a proxy's header alone: the server speaks first", {{{kProxyHeader}, 100}, {{plain}, 100}}, 0, 1},
       {"a proxy's line and no TLS, read at once", {{{kProxyLine + plain}, 100}}, 0, 1},
       {"behind MySQL's wish for it",
        {{{kWish.substr(0, 4), kWish.substr(4), kHello.substr(0, 5), kHello.substr(5)}, 100}, flight, request},
