@@ -13,7 +13,9 @@
 #include "socket_http2.bpf.h"
 #include "socket_interim.bpf.h"
 #include "socket_late_sends.bpf.h"
+#include "socket_life_signs.bpf.h"
 #include "socket_node.bpf.h"
+#include "socket_parting.bpf.h"
 #include "socket_peers.bpf.h"
 #include "socket_pipelining.bpf.h"
 #include "socket_replication.bpf.h"
@@ -22,9 +24,6 @@
 #include "socket_state.bpf.h"
 #include "socket_streams.bpf.h"
 #include "socket_waiters.bpf.h"
-
-/* After so many messages without a reply in a row the next one will have none either. */
-#define ONE_WAY_RUN 3
 
 /* The turn is answered, beginning at `first`. */
 static __always_inline void observe_turn(struct socket_state *st, struct socket_shard *shard, u64 first)
@@ -53,7 +52,8 @@ static __always_inline void open_turn(struct socket_state *st, struct socket_sha
 	st->turn_bytes = 0;
 	await_first_byte(st, sk, tp);
 	look_for_request(st);
-	st->counted_late = st->oneway_run >= ONE_WAY_RUN || is_streaming(st);
+	st->may_be = may_echo_sign(st, bytes) ? DOUBT_ECHO : 0;
+	st->counted_late = st->oneway_run >= ONE_WAY_RUN || is_streaming(st) || st->may_be;
 	note_greeting(st, bytes);
 	begin_handshake_turn(st, tp, bytes);
 	st->turn++;
@@ -86,30 +86,16 @@ static __always_inline void hold_last_turn(struct socket_state *st, struct socke
 }
 
 /*
- * A pause that only a client makes that has said all it had to say. Shorter ones are made by requests on
- * their way, too: a lost segment of theirs comes again after 200 ms and more.
- */
-#define ONE_WAY_PAUSE_NS 500000000ULL
-
-/* Nothing will answer the open turn. */
-static __always_inline void count_one_way(struct socket_state *st, struct socket_shard *shard)
-{
-	if (st->tls > TLS_CONNECTED || was_forgotten(st))
-		return;
-	add(&shard->oneway, 1);
-	if (!is_counted_late(st))
-		add(&shard->dismissed, 1);
-}
-
-/*
  * More was read in an open turn: does another one begin with it? One does where the reply to the open one is
  * being sent, by another thread, whose hook is still to run. Then that turn is kept for that hook. And one
  * does where nothing came for long after all had been read, and nothing was sent: what was read then was a
  * message that gets no reply. All else is more of the same request.
  */
 static __always_inline bool begins_another(struct socket_state *st, struct socket_shard *shard,
-					   const struct tcp_sock *tp, u64 arrival, u64 last_read)
+					   const struct tcp_sock *tp, u64 arrival, u64 last_read, u32 bytes)
 {
+	u8 may_be = st->may_be;
+
 	if (is_being_answered(st, tp)) {
 		if (has_late_turn(st) || may_be_no_request(st))
 			return false;
@@ -127,12 +113,16 @@ static __always_inline bool begins_another(struct socket_state *st, struct socke
 		end_handshake(st);
 		return true;
 	}
-	if (elapsed(last_read, arrival) < ONE_WAY_PAUSE_NS || st->noted & NOTED_INTERIM)
-		return false;
-	count_one_way(st, shard);
-	st->spoken = true;
-	if (st->oneway_run < ONE_WAY_RUN)
-		st->oneway_run++;
+	/* More comes behind what was taken for a goodbye. */
+	st->may_be &= ~(DOUBT_PARTING | DOUBT_MESSAGE);
+	if (!(may_be & DOUBT_MESSAGE)) {
+		if (may_part(st, arrival, last_read, bytes) ||
+		    elapsed(last_read, arrival) < ONE_WAY_PAUSE_NS || st->noted & NOTED_INTERIM)
+			return false;
+		if (is_echo(st, st->sent_bytes, elapsed(last_read, arrival)))
+			return true;
+	}
+	end_one_way(st, shard);
 	return true;
 }
 
@@ -169,8 +159,8 @@ static __always_inline void server_received(struct socket_state *st, struct sock
 	u32 turn = st->turn;
 
 	st->overlap = false;
-	if (is_open(st) && !begins_another(st, shard, tp, arrival, last_read)) {
-		if (arrival && arrival != st->turn_arrival) {
+	if (is_open(st) && !begins_another(st, shard, tp, arrival, last_read, bytes)) {
+		if (arrival && arrival != st->turn_arrival && !(st->may_be & DOUBT_PARTING)) {
 			st->turn_arrival = arrival;
 			st->turn_read = now;
 			end_run_of_records(st);
@@ -190,9 +180,11 @@ static __always_inline void server_received(struct socket_state *st, struct sock
 		return;
 	}
 	gather_opening(st, bytes);
-	note_read(st, now, turn != st->turn, is_counted_late(st));
-	st->last_read = now;
-	st->turn_bytes += bytes;
+	if (!(st->may_be & DOUBT_PARTING)) {
+		note_read(st, now, turn != st->turn, is_counted_late(st));
+		st->last_read = now;
+		st->turn_bytes += bytes;
+	}
 	st->read_bytes = bytes;
 	if (st->records)
 		st->records = follow_records(st->records, bytes);
@@ -223,6 +215,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 
 	st->last_send = now;
 	st->sent_bytes = bytes;
+	st->gave_sign = false;
 	find_unseen_hello(st, shard);
 	if (st->tls == TLS_HELLO) {
 		watch_protocol(st, bytes);
@@ -241,6 +234,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 			observe_held_turn(st, shard, st->first_reply);
 		}
 		continue_reply(st, shard, sk, tp, last_send, now, before, bytes);
+		note_sign(st, last_send, now, bytes);
 		return;
 	}
 	if (!has_late_turn(st))
@@ -249,6 +243,8 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 		observe_late_turn(st, shard, 0, now);
 		return;
 	}
+	if (st->may_be & DOUBT_PARTING)
+		answer_parting(st, shard, sk);
 	if (only_settles(st, shard, bytes) || only_ends_handshake(st, shard, bytes) ||
 	    only_brings_tickets(st, shard, bytes)) {
 		await_first_byte(st, sk, tp);
@@ -269,6 +265,13 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	release_reader(st);
 	if (st->late_read)
 		observe_late_turn(st, shard, turn, now);
+	if (is_echo(st, before, elapsed(st->turn_arrival, first)) ||
+	    (st->turns == WEBSOCKET_TURNS && only_acknowledges(st, bytes))) {
+		st->pushes = 0;
+		st->spoken = false;
+		note_sign(st, last_send, now, bytes);
+		return;
+	}
 	if (answers_nothing(st, last_send, now) || (speaks_to_broker(st) && only_acknowledges(st, bytes))) {
 		count_one_way(st, shard);
 		note_push_gap(st, elapsed(last_send, now));
@@ -321,7 +324,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	count_looked(st, shard);
 	observe_turn(st, shard, first);
 	note_answer(st, shard, sk, first, now, bytes);
-	if (st->overlap || st->many) {
+	if ((st->overlap && !has_only_parted(sk, tp)) || st->many) {
 		add(&shard->overlapped_turns, 1);
 		st->overlap = false;
 		if (!st->multiplexed)

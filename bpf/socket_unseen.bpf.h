@@ -106,6 +106,7 @@ static __always_inline void open_unseen_turn(struct socket_state *st, struct soc
 	if (st->tls != TLS_NONE)
 		st->tls = TLS_CONNECTED;
 	st->counted_late = false;
+	st->may_be = 0;
 	st->established = 0;
 	st->records = 0;
 	st->head = 0;
