@@ -172,7 +172,9 @@ __noinline u32 begins_again(u64 bytes)
 	if (!sample || sample->length < SEVERAL_LEAST)
 		return false;
 	head = word_at(sample, 0);
-	if (is_tls_record(head) || head == (head & 0xff) * 0x01010101)
+	/* The header of a proxy, version 2, begins like the end of HTTP's fields. */
+	if (is_tls_record(head) || head == (head & 0xff) * 0x01010101 ||
+	    head == __builtin_bswap32(BLANK_LINE))
 		return false;
 	known = &sample->beginnings;
 	known->digits = any_digit(head) == '0' ? 0xff : 0;

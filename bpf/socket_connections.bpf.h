@@ -9,6 +9,7 @@
 #include "socket_node.bpf.h"
 #include "socket_peers.bpf.h"
 #include "socket_state.bpf.h"
+#include "socket_tickets.bpf.h"
 #include "socket_tls.bpf.h"
 
 static __always_inline u32 role_index(const struct socket_state *st)
@@ -153,6 +154,17 @@ static __always_inline u32 differs_from_late(const struct socket_state *st)
 }
 
 /*
+ * Does the connection end behind a request that came with the client's last flight, or within which the
+ * client may have said goodbye?
+ */
+static __always_inline bool is_left_unanswered(const struct socket_state *st, bool unseen)
+{
+	if (st->tls == TLS_FLIGHT)
+		return is_open(st) && !unseen && st->role == TACHO_ROLE_SERVER && has_asked_with_flight(st);
+	return st->tls == TLS_HELD && st->may_be & DOUBT_MESSAGE;
+}
+
+/*
  * A turn that has a reply of which no hook has told, nor will one, is in flight no more: somebody sent it who
  * is not watched, or the hook was kept from us.
  * @return whether a turn was open, of a target that is still there
@@ -164,7 +176,7 @@ static __always_inline bool count_end(struct socket_state *st, struct sock *sk, 
 	bool open = is_open(st) && (end != END_BEGINS || !unseen || is_out_of_date(st));
 
 	if (shared) {
-		if (st->tls == TLS_LAST) {
+		if (st->tls == TLS_LAST || is_left_unanswered(st, unseen)) {
 			add_atomic(&shared->opened, 1);
 			add_atomic(&shared->unanswered, 1);
 		} else if (st->tls != TLS_HELD && st->role == TACHO_ROLE_SERVER) {
@@ -186,6 +198,7 @@ static __always_inline bool count_end(struct socket_state *st, struct sock *sk, 
 	}
 	st->first_reply = 0;
 	st->counted = false;
+	st->may_be &= ~DOUBT_MESSAGE;
 	if (st->tls == TLS_LAST)
 		st->tls = TLS_CONNECTED;
 	release_reader(st);
@@ -237,7 +250,9 @@ static __always_inline void observe_last_turn(struct socket_state *st)
 /* The connection is handed to another target, or its end was missed. */
 static __always_inline bool count_closed(struct socket_state *st, struct sock *sk, enum connection_end end)
 {
-	if (st->tls == TLS_TICKET || got_tickets(st))
+	if (end != END_IS_LEAVING && got_tickets(st) && brought_tickets(st))
+		st->tls = TLS_LAST;
+	else if (st->tls == TLS_TICKET || got_tickets(st))
 		observe_last_turn(st);
 	return count_end(st, sk, end);
 }
@@ -251,8 +266,10 @@ static __always_inline bool count_closed(struct socket_state *st, struct sock *s
  */
 static __always_inline void connection_ended(struct socket_state *st, struct sock *sk, int state)
 {
-	if (st->tls == TLS_TICKET || got_tickets(st) ||
-	    (st->tls == TLS_LAST && !st->parted && !is_ended_by_us(sk, state) && !has_left_unread(sk)))
+	if (got_tickets(st) && brought_tickets(st))
+		st->tls = TLS_LAST;
+	else if (st->tls == TLS_TICKET || got_tickets(st) ||
+		 (st->tls == TLS_LAST && !st->parted && !is_ended_by_us(sk, state) && !has_left_unread(sk)))
 		observe_last_turn(st);
 	count_end(st, sk, 1U << (state & 31) & STATES_OF_SENDS ? END_BEGINS : END_IS_OVER);
 }

@@ -66,10 +66,11 @@ __noinline u32 proxy_header(u32 bytes)
 		return 0;
 	if (head == MYSQL_WISH)
 		return MYSQL_WISH_BYTES;
-	if (bytes < sizeof(signature) || bpf_probe_read_user(&signature, sizeof(signature), buffer))
-		return 0;
+	/* "PROXY UNKNOWN" is shorter than the signature. */
 	if (head == PROXY_LINE)
 		return proxy_line(buffer, bytes);
+	if (bytes < sizeof(signature) || bpf_probe_read_user(&signature, sizeof(signature), buffer))
+		return 0;
 	if (signature.begin == PROXY_SIGNATURE && signature.end == PROXY_SIGNATURE_END)
 		return sizeof(signature) + bpf_ntohs(signature.length);
 	return 0;

@@ -20,6 +20,8 @@
 /* A ticket takes a server no longer; a send that comes so long after it is none of the same moment. */
 #define TICKET_PROMPT_NS 5000000ULL
 #define TICKET_PAUSE_NS 1000000ULL
+/* The same of several, which their lengths tell, too. */
+#define TICKETS_PROMPT_NS 100000000ULL
 
 /*
  * Of how many records does the running send consist, which has so many bytes, if all are as long, and as
@@ -114,6 +116,24 @@ static __always_inline bool follows_ticket(const struct socket_state *st, u64 no
 {
 	return elapsed(st->last_read, st->first_reply) < TICKET_PROMPT_NS &&
 	       elapsed(st->first_reply, now) > TICKET_PAUSE_NS;
+}
+
+/* The same before anything is sent. */
+static __always_inline bool has_asked_with_flight(const struct socket_state *st)
+{
+	const union record_watch watch = {.all = st->records};
+
+	return (!records_were_followed(&watch) || watch.flags & WATCH_FINISHED) &&
+	       flight_brings_request(st, 0);
+}
+
+/*
+ * Two sends or more, all as long, follow the client's last flight at once (got_tickets()): were they tickets?
+ * A reply comes behind those, unless they came with the server's part of the handshake.
+ */
+static __always_inline bool brought_tickets(const struct socket_state *st)
+{
+	return !st->ticketed && elapsed(st->last_read, st->first_reply) < TICKETS_PROMPT_NS;
 }
 
 /*

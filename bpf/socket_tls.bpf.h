@@ -198,10 +198,16 @@ static __always_inline bool is_answered_alike(u32 turn, u32 bytes)
 	return (turn == bytes || turn == 2 * bytes) && bytes <= CLOSE_NOTIFY_BYTES;
 }
 
+static __always_inline bool has_shut_down(const struct tcp_sock *tp)
+{
+	return FIELD((const struct sock *)tp, sk_shutdown) & RCV_SHUTDOWN;
+}
+
 /* Has the client gone, or said goodbye? That has not been read yet, or was read last. */
 static __always_inline bool has_parted(const struct socket_state *st, const struct tcp_sock *tp)
 {
-	return (tp && FIELD(tp, rcv_nxt) != FIELD(tp, copied_seq)) || may_be_goodbye(st->read_bytes);
+	return (tp && (FIELD(tp, rcv_nxt) != FIELD(tp, copied_seq) || has_shut_down(tp))) ||
+	       may_be_goodbye(st->read_bytes);
 }
 
 /* Is what the running call sends a goodbye (TLS_ALERT), or as short as one is under TLS 1.3 (TLS_SHORT)? */

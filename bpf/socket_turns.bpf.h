@@ -67,25 +67,6 @@ static __always_inline void open_turn(struct socket_state *st, struct socket_sha
 }
 
 /*
- * The open turn is followed by what may be a goodbye. It is no longer in flight, and got no reply if the
- * server ends the connection now, or it has ended: a client that says goodbye may reset what still comes.
- */
-static __always_inline void hold_last_turn(struct socket_state *st, struct socket_shard *shard, u64 first)
-{
-	bool late = is_counted_late(st);
-
-	if (!st->counted) {
-		if (!late)
-			add(&shard->unanswered, 1);
-		return;
-	}
-	if (!late)
-		add(&shard->dismissed, 1);
-	st->tls = late ? TLS_HELD : TLS_LAST;
-	st->first_reply = first;
-}
-
-/*
  * More was read in an open turn: does another one begin with it? One does where the reply to the open one is
  * being sent, by another thread, whose hook is still to run. Then that turn is kept for that hook. And one
  * does where nothing came for long after all had been read, and nothing was sent: what was read then was a
@@ -168,6 +149,7 @@ static __always_inline void server_received(struct socket_state *st, struct sock
 		continue_handshake_turn(st, bytes);
 		compare_read(st, bytes, arrival);
 	} else if (can_answer(sk)) {
+		end_doubt(st, shard);
 		if (is_held(st))
 			observe_held_turn(st, shard, st->first_reply);
 		else if (got_tickets(st))
@@ -229,6 +211,9 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 			observe_held_turn(st, shard, st->first_reply);
 		} else if (answers_early_data(st)) {
 			observe_held_turn(st, shard, now);
+		} else if (got_tickets(st) && brought_tickets(st) && may_say_goodbye(st, tp, bytes)) {
+			st->tls = TLS_LAST;
+			st->records = 0;
 		} else if ((st->tls == TLS_ASKED || st->tls == TLS_TICKET) &&
 			   replies_behind_flight(st, bytes, now)) {
 			observe_held_turn(st, shard, st->first_reply);
@@ -244,7 +229,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 		return;
 	}
 	if (st->may_be & DOUBT_PARTING)
-		answer_parting(st, shard, sk);
+		answer_parting(st, shard, sk, bytes);
 	if (only_settles(st, shard, bytes) || only_ends_handshake(st, shard, bytes) ||
 	    only_brings_tickets(st, shard, bytes)) {
 		await_first_byte(st, sk, tp);
@@ -300,13 +285,21 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 		count_one_way(st, shard);
 		return;
 	}
+	if (st->tls == TLS_FLIGHT && may_say_goodbye(st, tp, bytes) && flight_brings_request(st, bytes)) {
+		hold_first_turn(st, shard, first);
+		return;
+	}
 	if (is_counted_late(st)) {
 		bool handshake = in_handshake(st), request = end_special_turn(st, bytes);
 
 		/* A client under TLS 1.3 may ask right behind its last flight, without waiting. */
 		if (handshake)
 			st->overlap = false;
-		if (st->tls == TLS_TICKET) {
+		/* A reset may have come meanwhile, which has ended the connection. */
+		if (st->tls == TLS_TICKET && !st->counted && !st->close_unseen) {
+			st->tls = TLS_CONNECTED;
+			request = true;
+		} else if (st->tls == TLS_TICKET) {
 			st->first_reply = first;
 			return;
 		}
@@ -317,6 +310,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 				st->first_reply = first;
 			return;
 		}
+		end_doubt(st, shard);
 		add(&shard->opened, 1);
 	}
 	if (st->records && st->tls != TLS_ASKED)
@@ -324,7 +318,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 	count_looked(st, shard);
 	observe_turn(st, shard, first);
 	note_answer(st, shard, sk, first, now, bytes);
-	if ((st->overlap && !has_only_parted(sk, tp)) || st->many) {
+	if ((st->overlap && !has_only_parted(st, tp)) || st->many) {
 		add(&shard->overlapped_turns, 1);
 		st->overlap = false;
 		if (!st->multiplexed)

@@ -177,7 +177,7 @@ TEST_CASE("a broker and a WebSocket are told behind a proxy's header, too, read 
       GENERATE(filter([](const Protocol& each) { return each.name == "MQTT" || each.name == "WebSocket, pongs"; },
                       from_range(protocols())));
   const bool apart = GENERATE(false, true);
-  const std::string header = GENERATE("PROXY TCP4 192.0.2.1 192.0.2.2 12345 80\r\n"s,
+  const std::string header = GENERATE("PROXY TCP4 192.0.2.1 192.0.2.2 12345 80\r\n"s, "PROXY UNKNOWN\r\n"s,
                                       "\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c"s + std::string(12, 'a'));
   CAPTURE(protocol.name, apart, header);
   const Watched where;

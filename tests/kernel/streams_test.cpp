@@ -104,7 +104,7 @@ TEST_CASE("acknowledgements within a stream are messages, once it is known for o
   CAPTURE(first);
   const int until_known = first < 16 ? kWords : 3;  // words that are taken for requests
   // It is the times that tell: a server that waited for a CPU is another one.
-  constexpr int kTries = 5;
+  constexpr int kTries = 15;
   for (int tries = 1;; ++tries) {
     const Watched where;
     if (!speak_within_stream(where, first) && tries < kTries) {
