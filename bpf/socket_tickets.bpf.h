@@ -21,7 +21,7 @@
 #define TICKET_PROMPT_NS 5000000ULL
 #define TICKET_PAUSE_NS 1000000ULL
 /* The same of several, which their lengths tell, too. */
-#define TICKETS_PROMPT_NS 100000000ULL
+#define TICKETS_PROMPT_NS 20000000ULL
 
 /*
  * Of how many records does the running send consist, which has so many bytes, if all are as long, and as

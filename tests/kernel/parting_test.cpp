@@ -23,6 +23,7 @@ namespace {
 
 constexpr auto kPatience = 600ms;  ///< of a client
 constexpr auto kShortly = 50ms;
+constexpr auto kAtOnce = 10ms;
 constexpr auto kWork = 400ms;  ///< of a server, after its client has given up
 
 const std::string kFlight = kChangeCipherSpec + kFinished;
@@ -49,19 +50,22 @@ struct Goodbye {
 };
 
 /// A handshake, then a request that the client gives up. The server reads the goodbye, and answers later.
-void live(const Goodbye& life) {
+void live(const Goodbye& life, int tries = 15) {
   CAPTURE(life.name);
   const std::string goodbye = life.says ? life.modern ? kShort : kAlert : "";
   const std::string flight = life.modern ? kFlight : kKeyExchange + kChangeCipherSpec + kFinished12;
   const std::string end = life.modern ? kRequest : kChangeCipherSpec + kFinished12;
   const Watched where;
+  const Shared<bool> late;
   Child server = server_that(where.directory(), [&](const UniqueFd& connection, Line&) {
     receive_once(connection, kHello.size());
     send_bytes(connection, kServerHello + kRequest);
     receive_once(connection, flight.size() + (life.joined ? kRequest.size() : 0));
+    const auto read = std::chrono::steady_clock::now();
     for (const std::string& ticket : life.tickets) {
       send_bytes(connection, ticket);
     }
+    *late = std::chrono::steady_clock::now() - read > kAtOnce;
     if (!life.joined) {
       send_bytes(connection, end);
       receive_once(connection, kRequest.size());
@@ -114,6 +118,12 @@ void live(const Goodbye& life) {
   }
   (void)server.hear();
   close_connection(server);
+  if (*late && tries > 1) {
+    // Tickets are told by the moment: a server that waited for a CPU is another one.
+    finish(server);
+    live(life, tries - 1);
+    return;
+  }
   const double lasted = std::chrono::duration<double>(life.patience + kWork).count();
   CHECK(where.value("tacho_requests_total") == life.requests);
   CHECK(where.value("tacho_oneway_messages_total") == life.one_way);
