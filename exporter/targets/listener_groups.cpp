@@ -17,7 +17,11 @@ constexpr std::uint16_t kFirstEphemeralPort = 32768;
 /// The last component of the executable's path; the brackets say only that it is not a path.
 std::string program_of(const Process& process) {
   std::string name = process.executable.substr(process.executable.rfind('/') + 1);
-  return well_formed(name.starts_with('[') && name.ends_with(']') ? name.substr(1, name.size() - 2) : name);
+  if (name.starts_with('[') && name.ends_with(']')) {
+    name = name.substr(1, name.size() - 2);
+  }
+  // A file may be called "[]"; an empty label is none.
+  return name.empty() ? "unknown" : well_formed(name);
 }
 
 /// Disjoint sets of thread groups.

@@ -44,6 +44,13 @@ TEST_CASE("a server without a port is called by its executable, an unreadable on
   CHECK(groups(world) == Lines{"dockerd: 10", "unknown:80: 11"});
 }
 
+TEST_CASE("a server whose executable has an empty name is unknown") {
+  World world = world_of({});
+  add_process(world, 10, 1, "/tmp/[]");
+  listen(world, "/", 10, 0).kind = TACHO_LISTENER_UNIX;
+  CHECK(groups(world) == Lines{"unknown: 10"});
+}
+
 TEST_CASE("a port that the kernel chose is no name: it is another one at the next start") {
   World world = world_of({});
   add_process(world, 10, 1, "/usr/bin/containerd");
