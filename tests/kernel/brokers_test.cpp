@@ -166,10 +166,8 @@ TEST_CASE("what a broker's subscribers acknowledge are messages, what they ask a
   CHECK(where.value("tacho_oneway_messages_total") == (messages ? kDeliveries : 0));
   CHECK(where.value("tacho_requests_in_flight") == 0);
   CHECK(where.value("tacho_requests_unanswered_total") == 0);
-  server.tell();
-  (void)server.hear();
-  server.tell();
-  server.finish();
+  close_connection(server);
+  finish(server);
 }
 
 TEST_CASE("a broker and a WebSocket are told behind a proxy's header, too, read with the first message or by itself") {
@@ -203,10 +201,8 @@ TEST_CASE("a broker and a WebSocket are told behind a proxy's header, too, read 
   receive_once(client, kDelivery);
   (void)server.hear();
   CHECK(where.value("tacho_requests_total") == 1);
-  server.tell();
-  (void)server.hear();
-  server.tell();
-  server.finish();
+  close_connection(server);
+  finish(server);
 }
 
 TEST_CASE("a WebSocket is told by its first frame within five requests behind the connection's first GET, not later") {
@@ -237,10 +233,8 @@ TEST_CASE("a WebSocket is told by its first frame within five requests behind th
   receive_once(client, kDelivery);
   (void)server.hear();
   CHECK(where.value("tacho_requests_total") == requests + (requests <= 5 ? 0 : kDeliveries));
-  server.tell();
-  (void)server.hear();
-  server.tell();
-  server.finish();
+  close_connection(server);
+  finish(server);
 }
 
 TEST_CASE("what is acknowledged on a connection that is older than tacho looks like a request") {
