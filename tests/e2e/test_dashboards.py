@@ -86,8 +86,9 @@ class Scene:
         seen = f'count(tacho_requests_total{{target=~"{"|".join(TARGETS)}"}}) == {len(TARGETS)}'
         wait_until(lambda: self.prometheus.query(seen), 30, "a scrape of every target", interval=0.1)
         enter(OpenLoop(pool.address, "http", "/20", connections=4)).start(rate=10, seconds=WINDOW, seed=1)
+        # New connections come every four seconds, and within WINDOW also where the machine is three times as slow.
         load = enter(ExactLoad(
-            server.address, calling.prefix, connections=CONNECTIONS, requests_per_connection=100
+            server.address, calling.prefix, connections=CONNECTIONS, requests_per_connection=32
         ))  # fmt: skip
         self.started = time.time()
         self.at = self.prometheus.full_window("shop", WINDOW)
