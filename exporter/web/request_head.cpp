@@ -22,19 +22,27 @@ bool is_token(std::string_view text) {
   });
 }
 
+/// Is there one that ends no line (RFC 9112 §2.2)?
+bool has_bare_carriage_return(std::string_view line) {
+  const std::size_t at = line.find('\r');
+  return at != std::string_view::npos && at + 1 != line.size();
+}
+
 /// What civetweb's parser lets pass: lines that continue the one before, names with blanks, more headers than it keeps.
 bool has_strict_lines(std::string_view head, std::size_t& headers) {
   headers = 0;
-  for (std::size_t end = head.find('\n'); end != std::string_view::npos;) {
+  std::size_t end = head.find('\n');
+  if (has_bare_carriage_return(head.substr(0, end))) {
+    return false;
+  }
+  while (end != std::string_view::npos) {
     const std::size_t at = end + 1;
     end = head.find('\n', at);
     const std::string_view line = head.substr(at, end - at);
     if (line.empty() || line == "\r") {
       return true;
     }
-    const std::size_t carriage_return = line.find('\r');
-    if ((carriage_return != std::string_view::npos && carriage_return + 1 != line.size()) || !line.contains(':') ||
-        !is_token(line.substr(0, line.find(':')))) {
+    if (has_bare_carriage_return(line) || !line.contains(':') || !is_token(line.substr(0, line.find(':')))) {
       return false;
     }
     ++headers;

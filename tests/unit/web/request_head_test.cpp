@@ -72,6 +72,15 @@ TEST_CASE("The host of a whole URL counts, not that of the header") {
   CHECK((std::holds_alternative<int>(parsed) && std::get<int>(parsed) == 431));
 }
 
+TEST_CASE("A carriage return within a line is refused") {
+  for (const char* head : {"GET / HTTP/1.1\rHost: a\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\rA: b\r\n\r\n",
+                           "GET /\r HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.1\r\r\nHost: a\r\n\r\n"}) {
+    const auto parsed = parse_request(head);
+    REQUIRE(std::holds_alternative<int>(parsed));
+    CHECK(std::get<int>(parsed) == 400);
+  }
+}
+
 TEST_CASE("Any cut of any head is refused or understood, and never more than that") {
   const std::string head =
       "POST http://h/x?y HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nA: b\r\nTransfer-Encoding: chunked\r\n\r\n";
