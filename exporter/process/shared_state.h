@@ -11,11 +11,12 @@
 #include "base/liveness.h"
 #include "base/result.h"
 #include "web/counters.h"
+#include "web/regulars.h"
 
 namespace tacho::process {
 
-/// State that the two processes share without waiting, in a page of memory. It holds only numbers and a text to be
-/// shown: neither process trusts the other further than that.
+/// State that the two processes share without waiting, in some pages of memory. It holds only numbers, a text to be
+/// shown, and what one web process leaves to the next: neither process trusts the other further than that.
 class SharedState {
  public:
   using Clock = std::chrono::steady_clock;  // the same in all processes
@@ -35,6 +36,7 @@ class SharedState {
   [[nodiscard]] std::optional<Liveness::Stuck> stuck(Clock::time_point now = Clock::now()) const;
   [[nodiscard]] std::string blindness() const { return get(blindness_); }
   web::GateCounters counters;
+  web::RegularsMemory regulars;                  ///< left by one web process to the next
   std::atomic<std::uint64_t> beats = 0;          ///< one a second, while nothing hangs in it
   std::atomic<std::uint64_t> cpu_ns = 0;         ///< that it took, of all web processes so far
   std::atomic<std::uint64_t> dropped_lines = 0;  ///< of its log, of all web processes so far

@@ -102,6 +102,7 @@ class WebProcess {
     options.files = &files_;
     options.own_names = side_.own_names;
     options.counters = &side_.shared->counters;
+    options.regulars = &side_.shared->regulars;
     collector_ = std::make_unique<boundary::FarCollector>(std::move(lanes_));
     std::vector<web::Route> routes = endpoints({.collector = collector_.get(),
                                                 .telemetry_path = side_.telemetry_path,

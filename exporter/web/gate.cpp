@@ -47,8 +47,9 @@ UniqueFd duplicate(const UniqueFd& descriptor, int from = 0) {
 }  // namespace
 
 Result<std::unique_ptr<Gate>> Gate::open(std::vector<Listener> listeners, Site& site, LiveConfig& config,
-                                         Liveness& liveness, const GateLimits& limits, GateCounters* counters) {
-  std::unique_ptr<Gate> gate(new Gate(std::move(listeners), site, config, liveness, limits, counters));
+                                         Liveness& liveness, const GateLimits& limits, GateCounters* counters,
+                                         RegularsMemory* regulars) {
+  std::unique_ptr<Gate> gate(new Gate(std::move(listeners), site, config, liveness, limits, counters, regulars));
   if (auto prepared = gate->prepare(); !prepared) {
     return std::unexpected(prepared.error());
   }
@@ -60,12 +61,13 @@ Result<std::unique_ptr<Gate>> Gate::open(std::vector<Listener> listeners, Site& 
 }
 
 Gate::Gate(std::vector<Listener> listeners, Site& site, LiveConfig& config, Liveness& liveness,
-           const GateLimits& limits, GateCounters* counters)
+           const GateLimits& limits, GateCounters* counters, RegularsMemory* regulars)
     : listeners_(std::move(listeners)),
       site_(site),
       config_(config),
       liveness_(liveness),
       limits_(limits),
+      regulars_(regulars),
       counters_(counters != nullptr ? *counters : own_counters_) {
   counters_.open = 0;
 }

@@ -60,9 +60,10 @@ class Gate {
  public:
   /// Starts the threads, which take no signals if the caller's are blocked. The other parts must outlive the gate.
   /// @param counters where to count on; none: the gate's own
+  /// @param regulars those that a gate before met; none: all are strangers
   static Result<std::unique_ptr<Gate>> open(std::vector<Listener> listeners, Site& site, LiveConfig& config,
                                             Liveness& liveness, const GateLimits& limits = {},
-                                            GateCounters* counters = nullptr);
+                                            GateCounters* counters = nullptr, RegularsMemory* regulars = nullptr);
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
   /// Closes the listeners at once; answers under way are sent for the time of grace; waits for handlers that run.
@@ -89,7 +90,7 @@ class Gate {
   using AllHeld = std::vector<Held>;
 
   Gate(std::vector<Listener> listeners, Site& site, LiveConfig& config, Liveness& liveness, const GateLimits& limits,
-       GateCounters* counters);
+       GateCounters* counters, RegularsMemory* regulars);
 
   // gate.cpp: which connections are admitted, and for how long
   Result<void> prepare();

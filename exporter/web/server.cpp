@@ -76,7 +76,7 @@ class Server::Impl {
       addresses_.push_back(listener.bound());
     }
     const SignalsBlocked blocked;
-    auto gate = Gate::open(std::move(listeners), site_, *config_, liveness_, {}, options.counters);
+    auto gate = Gate::open(std::move(listeners), site_, *config_, liveness_, {}, options.counters, options.regulars);
     if (!gate) {
       return std::unexpected(gate.error());
     }

@@ -13,6 +13,7 @@
 #include "web/host.h"
 #include "web/listener.h"
 #include "web/message.h"
+#include "web/regulars.h"
 
 namespace tacho::web {
 
@@ -22,6 +23,7 @@ struct Options {
   const Files* files = nullptr;                ///< where that is read; none: on disk
   std::optional<OwnNames> own_names = {};      ///< of this machine; none: looked up at the start
   GateCounters* counters = nullptr;            ///< where to count on; none: the server's own
+  RegularsMemory* regulars = nullptr;          ///< those that a server before met; none: all are strangers
 };
 
 /// Connections since the start, and those that got no (whole) answer; each only grows.

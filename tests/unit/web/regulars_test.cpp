@@ -1,6 +1,9 @@
 #include "web/regulars.h"
 
 #include <catch2/catch.hpp>
+#include <limits>
+#include <memory>
+#include <string>
 
 namespace tacho::web {
 namespace {
@@ -23,6 +26,51 @@ TEST_CASE("Who was served is known, and strangers make each other forgotten") {
     CHECK(regulars.knows(stranger(i)));
   }
   CHECK_FALSE(regulars.knows(stranger(0)));
+}
+
+TEST_CASE("Regulars outlive the process that met them") {
+  const auto memory = std::make_unique<RegularsMemory>();
+  {
+    Regulars regulars(memory.get(), kStart);
+    regulars.served("2001:db8:1234:5678::", kStart + 2s);
+    for (int i = 0; i < 3; ++i) {
+      regulars.served("reader", kStart + i * 15s);
+    }
+    regulars.served("uid 4294967294", kStart + 31s);
+  }
+  Regulars next(memory.get(), kStart + 60s);
+  CHECK(next.knows("reader"));
+  CHECK(next.knows("2001:db8:1234:5678::"));
+  CHECK(next.knows("uid 4294967294"));
+  CHECK_FALSE(next.knows(""));
+  // Of its visits, too, nothing is forgotten.
+  for (int i = 0; i < 1000; ++i) {
+    next.served(stranger(i), kStart + 60s + i * 1ms);
+  }
+  CHECK(next.knows("reader"));
+  CHECK_FALSE(Regulars(memory.get(), kStart + 70s).knows("uid 4294967294"));
+}
+
+TEST_CASE("What a hostile process leaves makes nobody more than a regular") {
+  const auto memory = std::make_unique<RegularsMemory>();
+  for (std::size_t i = 0; i < memory->entries.size(); ++i) {
+    RegularsMemory::Entry& entry = memory->entries.at(i);
+    entry.source.fill(i % 3 == 0 ? '\0' : 'x');
+    entry.source.back() = i % 3 == 1 ? 'x' : '\0';
+    entry.source.front() = i % 3 == 2 ? static_cast<char>('!' + i % 64) : entry.source.front();
+    entry.visits = ~0U;
+    entry.last_ns = i % 2 == 0 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
+  }
+  Regulars regulars(memory.get(), kStart);
+  CHECK_FALSE(regulars.knows(""));
+  CHECK_FALSE(regulars.knows(std::string(48, 'x')));
+  // They are forgotten like others: none of them was here after `kStart`.
+  for (unsigned i = 0; i < 200; ++i) {
+    regulars.served("reader", kStart + 11min + i * 2s);
+    regulars.served(stranger(static_cast<int>(i)), kStart + 11min + i * 2s);
+  }
+  CHECK(regulars.knows("reader"));
+  CHECK(regulars.knows(stranger(199)));
 }
 
 TEST_CASE("Who comes again is pushed out by no number of strangers") {
