@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t kKept = 16;          // connections that a source keeps that was served before
+constexpr std::size_t kKept = 16;          // connections, or pages, that a source keeps at most that was served before
 constexpr std::size_t kLittle = 16 << 10;  // bytes of an answer that every connection may have
 constexpr int kSecondChances = 16;         // for those that turn out to have sent what was waited for
 
@@ -34,6 +34,12 @@ Exchange::Clock::duration waited_for(const Exchange& exchange, Exchange::Clock::
     return now - exchange.quiet_since;
   }
   return exchange.phase == Exchange::Phase::sending ? now - exchange.since : Exchange::Clock::duration::zero();
+}
+
+/// How many of these a source keeps that was served before. All that were keep half of them at most: there is room for
+/// who comes for the first time, also where many that came before hold as many as they may.
+std::size_t kept_by_each(std::size_t of, std::size_t known_sources) {
+  return std::min(kKept, of / 2 / std::max<std::size_t>(known_sources, 1));
 }
 
 /// Bytes a second that its client has taken of its answer, as a power of two. Who has just begun is no slow one.
@@ -50,8 +56,11 @@ int pace(const Exchange& exchange, Exchange::Clock::time_point now) {
 /// all, one that has its answer or left amid its handshake.
 Exchange* Gate::find_victim(const Eligible& eligible) {
   // This is done for each connection of a flood: it looks up no text.
-  const auto weight = [](const Companions& source) {
-    return source.connections - (source.known ? std::min(source.connections, kKept) : 0);
+  const auto known =
+      static_cast<std::size_t>(std::ranges::count_if(companions_, [](const auto& each) { return each.second.known; }));
+  const std::size_t kept = kept_by_each(limits_.connections, known);
+  const auto weight = [kept](const Companions& source) {
+    return source.connections - (source.known ? std::min(source.connections, kept) : 0);
   };
   const auto now = Clock::now();
   Exchange* victim = nullptr;
@@ -188,11 +197,14 @@ bool Gate::take_back(const AllHeld& held, const std::string* from) {
     }
   }
   const auto now = Clock::now();
+  const auto known_sources =
+      static_cast<std::size_t>(std::ranges::count_if(of_sources, [](const auto& each) { return each.first->known; }));
+  const std::size_t kept = kept_by_each(held.size(), known_sources);
   std::unordered_map<const Pieces*, Claim> best;
   for (const Exchange* const each : holders) {
-    const bool known = each->of_source->known;
+    const bool known = each->of_source->known && kept > 0;
     const std::size_t count = of_sources[each->of_source].size();
-    const Claim claim(-static_cast<std::ptrdiff_t>(count - (known ? std::min(count, kKept) : 0)), known,
+    const Claim claim(-static_cast<std::ptrdiff_t>(count - (known ? std::min(count, kept) : 0)), known,
                       pace(*each, now), bodies.at(each->answer.body.get()));
     const auto [found, is_new] = best.try_emplace(each->answer.body.get(), claim);
     found->second = std::max(found->second, claim);

@@ -17,7 +17,7 @@ namespace tacho::web {
 template <class T>
 class FairQueue {
  public:
-  static constexpr std::size_t kReserve = 16;  ///< that a known source may have in line for one of a stranger
+  static constexpr std::size_t kReserve = 16;  ///< places that a known source keeps at most
 
   void push(const std::string& source, T value, bool known = false) {
     Line& line = sides_[known ? 0 : 1].lines[source];
@@ -44,15 +44,18 @@ class FairQueue {
     return value;
   }
 
-  /// The latest entry of the source that has most in line.
-  std::optional<T> pop_newest_of_largest() {
+  /// The latest entry of the source that has most in line. Known sources keep some places, but all of them half of the
+  /// line at most: a stranger finds one, also where many known ones hold as many as they may.
+  /// @param places that the line has
+  std::optional<T> pop_newest_of_largest(std::size_t places) {
+    const std::size_t kept = std::min(kReserve, places / 2 / std::max<std::size_t>(sides_[0].lines.size(), 1));
     Side* largest_side = nullptr;
     typename Lines::iterator largest;
     std::pair<std::size_t, std::uint64_t> most;
     for (Side& side : sides_) {
       for (auto line = side.lines.begin(); line != side.lines.end(); ++line) {
         const std::size_t count = line->second.values.size();
-        const std::size_t weight = &side == sides_.data() ? count / kReserve : count;
+        const std::size_t weight = &side == sides_.data() ? count - std::min(count, kept) : count;
         if (const std::pair rank(weight, line->second.newest); largest_side == nullptr || rank > most) {
           largest_side = &side;
           largest = line;

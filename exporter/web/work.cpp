@@ -54,7 +54,7 @@ bool Gate::place(Exchange& exchange, Verdict verdict) {
 void Gate::queue(FairQueue<Id>& line, Exchange& exchange) {
   line.push(exchange.source.key, exchange.id, exchange.of_source->known);
   while (line.size() > limits_.in_line) {
-    const auto id = line.pop_newest_of_largest();
+    const auto id = line.pop_newest_of_largest(limits_.in_line);
     if (Exchange* const other = find(*id); other != nullptr) {
       ++counters_.refused;
       other->task.reset();

@@ -103,6 +103,21 @@ def test_thousands_of_sources_delay_no_scrape_of_who_was_served_before(served, p
     assert max(times) <= most, f"the slowest of {len(times)} scrapes took {max(times):.2f} s"
 
 
+@pytest.mark.parametrize("sources", slow_but([34], [34, 130], "more of them"))
+def test_who_comes_for_the_first_time_is_served_beside_attackers_who_were_served_before(served, sources):
+    tacho, options = served
+    stalls = attack.Stalls(tacho.port, attack.HALF_HEAD, 300, sources=sources)
+    for source in stalls.sources:
+        status, _ = attack.scrape(tacho.port, path="/-/healthy", source=source, **options)
+        assert status == 200
+    most = attack.limit(tacho.port, **options)
+    with stalls:
+        # Until they have all places.
+        wait_until(lambda: stalls.opened > 900, 20, "the attack")
+        times = attack.times_of_scrapes(tacho.port, SECONDS, source="127.0.0.9", **options)
+    assert max(times) <= most, f"the slowest of {len(times)} scrapes took {max(times):.2f} s"
+
+
 def test_a_flood_of_scrapes_delays_no_scrape():
     with Tacho() as tacho:
         most = attack.limit(tacho.port)

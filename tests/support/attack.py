@@ -47,7 +47,7 @@ class Stalls:
 
     def __init__(self, port: int, payload: bytes, rate: float, source: str = "127.0.0.1", sources: int = 1):
         self._port, self._payload, self._rate = port, payload, rate
-        self._sources = [f"127.{1 + n // 40000}.{n // 200 % 200}.{1 + n % 200}" for n in range(sources)] if sources > 1 else [source]
+        self.sources = [f"127.{1 + n // 40000}.{n // 200 % 200}.{1 + n % 200}" for n in range(sources)] if sources > 1 else [source]
         self._stop = threading.Event()
         self.opened = 0
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -56,7 +56,7 @@ class Stalls:
         client = socket.socket()
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
-        client.bind((self._sources[self.opened % len(self._sources)], 0))
+        client.bind((self.sources[self.opened % len(self.sources)], 0))
         client.setblocking(False)
         client.connect_ex(("127.0.0.1", self._port))
         return client

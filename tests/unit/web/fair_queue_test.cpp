@@ -6,6 +6,8 @@
 namespace tacho::web {
 namespace {
 
+constexpr std::size_t kPlaces = 64;
+
 TEST_CASE("Sources take turns, and each has its oldest served first") {
   FairQueue<int> queue;
   for (int i = 0; i < 4; ++i) {
@@ -45,10 +47,10 @@ TEST_CASE("Where all have as many in line, the last stranger loses, whatever it 
     queue.push(std::string(1, static_cast<char>('z' - i)), i);
   }
   queue.push("a known one", 4, true);
-  CHECK(queue.pop_newest_of_largest() == 3);
-  CHECK(queue.pop_newest_of_largest() == 2);
-  CHECK(queue.pop_newest_of_largest() == 1);
-  CHECK(queue.pop_newest_of_largest() == 4);
+  CHECK(queue.pop_newest_of_largest(kPlaces) == 3);
+  CHECK(queue.pop_newest_of_largest(kPlaces) == 2);
+  CHECK(queue.pop_newest_of_largest(kPlaces) == 1);
+  CHECK(queue.pop_newest_of_largest(kPlaces) == 4);
 }
 
 TEST_CASE("Who is known and has too many in line loses, too") {
@@ -57,17 +59,31 @@ TEST_CASE("Who is known and has too many in line loses, too") {
   for (int i = 0; i < 40; ++i) {
     queue.push("known", 100 + i, true);
   }
-  CHECK(queue.pop_newest_of_largest() == 139);
+  CHECK(queue.pop_newest_of_largest(kPlaces) == 139);
+}
+
+TEST_CASE("Where known ones fill the line, a stranger finds a place") {
+  constexpr int kSources = 5;
+  FairQueue<int> queue;
+  for (std::size_t i = 0; i < kPlaces; ++i) {
+    const int source = static_cast<int>(i) % kSources;
+    queue.push("known " + std::to_string(source), source, true);
+  }
+  queue.push("stranger", kSources);
+  for (int i = 0; i < 100; ++i) {
+    CHECK(queue.pop_newest_of_largest(kPlaces) != kSources);
+    queue.push("known " + std::to_string(i % kSources), i % kSources, true);
+  }
 }
 
 TEST_CASE("Who has most in line loses its newest") {
   FairQueue<int> queue;
-  CHECK_FALSE(queue.pop_newest_of_largest());
+  CHECK_FALSE(queue.pop_newest_of_largest(kPlaces));
   queue.push("one", 10);
   for (int i = 0; i < 3; ++i) {
     queue.push("many", i);
   }
-  CHECK(queue.pop_newest_of_largest() == 2);
+  CHECK(queue.pop_newest_of_largest(kPlaces) == 2);
   CHECK(queue.size() == 3);
   CHECK(queue.pop() == 0);
   CHECK(queue.pop() == 10);

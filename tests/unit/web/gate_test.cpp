@@ -83,7 +83,7 @@ TEST_CASE("Where there are too many, who has most loses the oldest") {
 }
 
 TEST_CASE("Who was served before keeps connections that others lose") {
-  Desk desk({.connections = 4});
+  Desk desk({.connections = 8});
   CHECK(test::get(desk.address(), "/fast").body == "fast");
   CHECK(eventually([&] { return desk.counters().open == 0; }));
   std::list<Client> known;
@@ -91,14 +91,39 @@ TEST_CASE("Who was served before keeps connections that others lose") {
     known.emplace_back(desk.address());
   }
   std::list<Client> strangers;
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < 10; ++i) {
     strangers.emplace_back(desk.address(), 0, "127.0.0." + std::to_string(i + 2));
   }
-  CHECK(eventually([&] { return desk.counters().displaced == 4; }));
+  CHECK(eventually([&] { return desk.counters().displaced == 5; }));
   for (const Client& each : known) {
     each.send(test::get_request("/fast"));
     CHECK(body(each) == "fast");
   }
+}
+
+TEST_CASE("Who comes for the first time finds room, though those who were served before hold all of it") {
+  Desk desk({.connections = 16});
+  constexpr int kSources = 4;
+  const auto known = [](int i) { return "127.0.0." + std::to_string(i % kSources + 2); };
+  for (int i = 0; i < kSources; ++i) {
+    const Client before(desk.address(), 0, known(i));
+    before.send(test::get_request("/fast"));
+    CHECK(body(before) == "fast");
+  }
+  CHECK(eventually([&] { return desk.counters().open == 0; }));
+  std::list<Client> crowd;
+  const auto fill = [&] {
+    for (int i = 0; i < 16; ++i) {
+      crowd.emplace_back(desk.address(), 0, known(i));
+    }
+  };
+  fill();
+  const Client stranger(desk.address(), 0, "127.0.0.9");  // its request is still on its way
+  CHECK(eventually([&] { return desk.counters().displaced == 1; }));
+  fill();
+  CHECK(eventually([&] { return desk.counters().displaced == 17; }));
+  stranger.send(test::get_request("/fast"));
+  CHECK(body(stranger) == "fast");
 }
 
 TEST_CASE("Of those who were served before, too, who has most loses first, not whose only one is oldest") {
