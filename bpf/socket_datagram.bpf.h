@@ -171,6 +171,7 @@ static __always_inline void reply_sent(struct socket_state *st, struct socket_sh
 	u32 missing, live, late, zero = 0;
 	u64 arrivals, reads;
 
+	st->has_replied = true;
 	ring->slotless = slotless - smaller(slotless, count);
 	close_requests(st->number, source,
 		       at_once ? ring->newest

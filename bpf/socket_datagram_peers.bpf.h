@@ -4,10 +4,12 @@
  *
  * One table for all sockets, of buckets of four that share two cache lines: a look-up costs less than half of
  * a hash map's and an insertion a tenth. Where a bucket is full, whoever has been silent longest is
- * forgotten, and rather one of whom nothing is open.
+ * forgotten, and rather one of whom nothing is open, or whom a server has not answered that never answers.
+ * Who waits for a reply, and is forgotten all the same, is counted as lost.
  */
 #pragma once
 
+#include "lib/loss.h"
 #include "socket_datagram_address.bpf.h"
 #include "socket_roles.bpf.h"
 
@@ -30,6 +32,7 @@ struct datagram_peer {
 	u8 by_others : 1;    /* called: what answers for it has other addresses */
 	u8 asks_and_serves : 1;
 	u8 is_lost : 1; /* what `balance` says is out of step */
+	u8 unheard : 1; /* served: by a socket that had answered nobody when they first spoke */
 	u16 spoke;	/* when anything went there, or came from there, last */
 };
 
@@ -93,6 +96,14 @@ static __always_inline struct datagram_peer *find_datagram_peer(u64 id)
 /* Of whom something is open: above all others, for as long as a reply may take. */
 #define OPEN_PEERS_STAY_NS (1ULL << 62)
 
+/* Of whom something is open that a server may never answer: above those that were called. */
+#define UNHEARD_PEERS_STAY_NS (2 * CALLED_PEERS_STAY_NS)
+
+static __always_inline bool has_open(const struct datagram_peer *peer, u64 now)
+{
+	return peer->open && peer->seen + DATAGRAM_PATIENCE_NS > now;
+}
+
 /* The peer of the bucket that can be forgotten first. */
 __noinline u32 way_of_oldest(u64 id, u64 now)
 {
@@ -105,8 +116,8 @@ __noinline u32 way_of_oldest(u64 id, u64 now)
 	for (u32 i = 0; i < DATAGRAM_PEER_WAYS; i++) {
 		u64 seen = bucket->ways[i].seen;
 
-		if (bucket->ways[i].open && seen + DATAGRAM_PATIENCE_NS > now)
-			seen += OPEN_PEERS_STAY_NS;
+		if (has_open(&bucket->ways[i], now))
+			seen += bucket->ways[i].unheard ? UNHEARD_PEERS_STAY_NS : OPEN_PEERS_STAY_NS;
 		else if (bucket->ways[i].role == PEER_CALLED)
 			seen += CALLED_PEERS_STAY_NS;
 		if (seen < oldest) {
@@ -125,13 +136,15 @@ static __always_inline struct datagram_peer *add_datagram_peer(u64 id, u8 role, 
 	if (!bucket)
 		return NULL;
 	peer = &bucket->ways[way_of_oldest(id, now) & (DATAGRAM_PEER_WAYS - 1)];
+	if (has_open(peer, now) && !peer->unheard)
+		count_loss(TACHO_LOST_MAP_FULL);
 	peer->id = id;
 	peer->seen = now;
 	peer->open = 0;
 	peer->first = 0;
 	peer->run = 0;
 	peer->role = role;
-	peer->has_answered = peer->by_others = peer->asks_and_serves = peer->is_lost = 0;
+	peer->has_answered = peer->by_others = peer->asks_and_serves = peer->is_lost = peer->unheard = 0;
 	peer->balance = role == PEER_CALLED ? 1 : -1;
 	peer->slips = slips;
 	peer->spoke = now >> SPOKE_SHIFT;

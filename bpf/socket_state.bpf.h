@@ -112,15 +112,18 @@ struct socket_state {
 	u64 last_read;
 	u64 first_reply; /* of the turn before; 0: none */
 	u64 last_send;
-	u64 established;   /* accepted and not yet handled by the server; 0 afterwards */
-	u32 peer;	   /* client: dependency slot */
-	u8 handovers;	   /* to other targets */
-	bool past_tcp;	   /* see tcp_sock_of() */
-	u8 shed;	   /* enum tacho_shed: what the programs did without at the last operation */
-	u8 choice;	   /* twice the number of the choice, and 1 if it is chosen; 0: nobody has decided */
-	bool aside;	   /* its turns are not followed, see socket_sampling.bpf.h */
-	u8 opens;	   /* HTTP/2 under TLS begins: `expansion` */
-	bool parted;	   /* TLS_LAST: for sure, since the client had gone by then, or said goodbye */
+	u64 established; /* accepted and not yet handled by the server; 0 afterwards */
+	u32 peer;	 /* client: dependency slot */
+	u8 handovers;	 /* to other targets */
+	bool past_tcp;	 /* see tcp_sock_of() */
+	u8 shed;	 /* enum tacho_shed: what the programs did without at the last operation */
+	u8 choice;	 /* twice the number of the choice, and 1 if it is chosen; 0: nobody has decided */
+	bool aside;	 /* its turns are not followed, see socket_sampling.bpf.h */
+	u8 opens;	 /* HTTP/2 under TLS begins: `expansion` */
+	union {
+		bool parted;	  /* TLS_LAST: for sure, since the client had gone by then, or said goodbye */
+		bool has_replied; /* datagram socket: it has answered somebody */
+	};
 	u8 expansion;	   /* HTTP/2 under TLS: by how much a record is longer than its data; 0: not known */
 	u8 settles;	   /* TLS 1.3: whether the client begins with HTTP/2's settings, enum settles */
 	bool ticketed : 1; /* TLS 1.3: a ticket came with the server's part of the handshake */
