@@ -6,7 +6,7 @@
  * Under TLS 1.2 the choice is in the ServerHello, in the clear. Under TLS 1.3 it is in EncryptedExtensions,
  * of which only the length is visible: the first encrypted record of the server's flight, where the server's
  * library gives each message a record of its own (OpenSSL, GnuTLS, Go do; BoringSSL, rustls and Java do not:
- * there socket_settings.bpf.h looks at what follows).
+ * there socket_settings.bpf.h and socket_first_frames.bpf.h look at what follows).
  * With "h2" it is six bytes shorter than with "http/1.1" and nine longer than without a choice; the other
  * extensions in it (the server's name, early data) are four bytes each. With two of them it is as long as
  * with "postgresql", so that is not taken for a choice. Groups that the server likes better, which OpenSSL
@@ -15,6 +15,7 @@
 #pragma once
 
 #include "socket_buffers.bpf.h"
+#include "socket_first_frames.bpf.h"
 #include "socket_settings.bpf.h"
 #include "socket_state.bpf.h"
 
@@ -56,6 +57,10 @@ static __always_inline u32 encrypted_record(u32 bytes)
 	return 0;
 }
 
+/* The last byte of the extension's type, two lengths, "h2" as the first protocol. */
+#define ALPN_OFFER 0x1000000000026832ULL
+#define ALPN_OFFER_MASK 0xffff00ff00ffffffULL
+
 static long compare_eight(u32 index, struct sample_scan *scan)
 {
 	struct search *search = &scan->sample->search;
@@ -65,6 +70,7 @@ static long compare_eight(u32 index, struct sample_scan *scan)
 	if (at >= SAMPLE_BYTES || at >= scan->sample->length)
 		return 1;
 	search->window = search->window << 8 | scan->sample->bytes[at];
+	search->http2 |= (search->window & ALPN_OFFER_MASK) == ALPN_OFFER;
 	search->found = search->window == search->sought;
 	return search->found ? 1 : 0;
 }
@@ -82,15 +88,31 @@ static __always_inline bool has_eight(struct sample *sample, u64 bytes)
 /* "http/1.1" */
 #define ALPN_HTTP1_NAME 0x687474702f312e31ULL
 
+enum { OFFERS_HTTP1 = 1, OFFERS_HTTP2 = 2 };
+
 /*
- * Does the running call have a part of a ClientHello that offers HTTP/1.1? The client speaks HTTP, then. A
- * global function: the verifier works through its loops once a program.
+ * Does the running call have a part of a ClientHello that offers HTTP/1.1, or HTTP/2 before all? The client
+ * speaks HTTP, then. A global function: the verifier works through its loops once a program.
  */
-__noinline u32 offers_http1(u32 bytes)
+__noinline u32 offered_protocols(u32 bytes)
 {
 	struct sample *sample = gather_sample(bytes);
+	u32 offered;
 
-	return sample && has_eight(sample, ALPN_HTTP1_NAME);
+	if (!sample)
+		return 0;
+	offered = has_eight(sample, ALPN_HTTP1_NAME) ? OFFERS_HTTP1 : 0;
+	return sample->search.http2 ? offered | OFFERS_HTTP2 : offered;
+}
+
+static __always_inline void note_offer(struct socket_state *st, u32 bytes)
+{
+	u32 offered = offered_protocols(bytes);
+
+	if (offered & OFFERS_HTTP1)
+		st->http1 = true;
+	if (offered & OFFERS_HTTP2)
+		st->frames = FRAMES_OFFERED;
 }
 
 /* In TLS 1.2 header and tag, and with AES-GCM a nonce. */
@@ -145,8 +167,11 @@ static __always_inline void watch_protocol(struct socket_state *st, u32 bytes)
 	if (st->many)
 		return;
 	choice = chooses_http2(bytes);
-	if (choice == CHOICE_HIDDEN)
+	if (choice == CHOICE_HIDDEN) {
 		st->settles = SETTLES_FIRST;
+		if (st->frames == FRAMES_OFFERED)
+			st->frames = FRAMES_HIDDEN;
+	}
 	st->expansion = choice;
 	st->opens = st->expansion;
 	st->many = st->expansion;

@@ -101,6 +101,7 @@ struct sample {
 		u64 window; /* the last eight bytes */
 		u64 sought;
 		u64 found; /* a truth value */
+		u64 http2; /* the same: it is offered */
 	} search;
 	struct beginnings { /* see socket_pipelining.bpf.h */
 		u64 last;   /* the last eight bytes, any digit as '0' */

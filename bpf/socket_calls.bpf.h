@@ -200,7 +200,7 @@ static __always_inline void begin_goodbye(struct socket_state *st, const struct 
 		if (bytes <= CLOSE_NOTIFY_BYTES)
 			st->tls = first_sent(tp, bytes);
 		else if (record_type(0) == TLS_HANDSHAKE)
-			st->http1 = offers_http1(bytes);
+			st->http1 = offered_protocols(bytes) & OFFERS_HTTP1;
 		return;
 	} else if (st->tls != TLS_FINAL && (is_last_flight(bytes) || is_last_flight_tls12(st, bytes))) {
 		st->tls = TLS_FLIGHT;

@@ -23,8 +23,6 @@
 #include "socket_tickets.bpf.h"
 #include "socket_tls.bpf.h"
 
-/* A handshake may follow a plain exchange (PostgreSQL's SSLRequest, STARTTLS). */
-#define TLS_TURNS 6
 #define CHANGE_CIPHER_SPEC_BYTES 6
 /* Finished alone: 40 bytes and more in TLS 1.2, 58 in TLS 1.3. */
 #define LAST_FLIGHT_LEAST 40
@@ -64,6 +62,7 @@ static __always_inline void begin_handshake_turn(struct socket_state *st, const 
 	if (speaks_tls(st)) {
 		if (st->turns < TLS_TURNS)
 			find_first_settings(st, bytes, true);
+		note_first_frames(st, bytes, false);
 		if (before == TLS_ASKED && answered.unfinished)
 			/* What comes is the rest of a request, or comes before its reply. */
 			st->tls = answered.counted ? TLS_REST : TLS_CONNECTED;
@@ -102,8 +101,10 @@ static __always_inline void begin_handshake_turn(struct socket_state *st, const 
 	else if (type == TLS_APPLICATION_DATA || type == TLS_ALERT_RECORD || has_kernel_tls(tp))
 		/* A connection that is older than tacho. */
 		st->tls = connected_turn(bytes);
-	if (st->tls == TLS_HELLO)
-		st->http1 = offers_http1(bytes);
+	if (st->tls == TLS_HELLO) {
+		st->http1 = false;
+		note_offer(st, bytes);
+	}
 	if (st->tls == TLS_FLIGHT)
 		watch_records(st, WATCH_FLIGHT | (answered.flags & WATCH_EARLY), 0);
 	else if (st->tls == TLS_HELLO || st->tls == TLS_FINAL)
@@ -122,8 +123,10 @@ static __always_inline void continue_handshake_turn(struct socket_state *st, u32
 	u32 least = st->tls == TLS_FLIGHT ? LAST_FLIGHT_BYTES : 0;
 	u32 record;
 
-	if (speaks_tls(st))
+	if (speaks_tls(st)) {
 		find_first_settings(st, bytes, false);
+		note_first_frames(st, bytes, false);
+	}
 	if (st->tls == TLS_OPENING && watch.flags & WATCH_SETTLED) {
 		st->tls = TLS_CONNECTED;
 		st->counted_late = true;
@@ -143,14 +146,14 @@ static __always_inline void continue_handshake_turn(struct socket_state *st, u32
 		return;
 	}
 	if (st->tls == TLS_HELLO && !st->http1)
-		st->http1 = offers_http1(bytes);
+		note_offer(st, bytes);
 	if (st->tls != TLS_PROXIED && (st->tls != TLS_FLIGHT || st->turn_bytes != CHANGE_CIPHER_SPEC_BYTES))
 		return;
 	record = record_header(0);
 	if ((u8)record != TLS_HANDSHAKE || record >> 8 <= least)
 		return;
 	st->tls = TLS_HELLO;
-	st->http1 |= offers_http1(bytes);
+	note_offer(st, bytes);
 	watch_records(st, WATCH_FLIGHT, 0);
 }
 

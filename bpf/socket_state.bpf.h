@@ -130,6 +130,7 @@ struct socket_state {
 	bool http1 : 1;	   /* TLS: the client offers HTTP/1.1 */
 	bool interim : 1;  /* client: the header of an interim response's record was read */
 	bool goes_on : 1;  /* client: the open call is the rest of one that is counted */
+	u8 frames : 3;	   /* TLS 1.3: HTTP/2's first ones, enum first_frames */
 	bool gave_sign;	   /* the last send was a sign of life (socket_life_signs.bpf.h) */
 	u8 may_be;	   /* enum turn_doubt */
 	u64 notes[SOCKET_EVENTS][NOTES_AT_ONCE];

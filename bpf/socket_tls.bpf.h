@@ -12,6 +12,9 @@
 #include "socket_records.bpf.h"
 #include "socket_state.bpf.h"
 
+/* A handshake may follow a plain exchange (PostgreSQL's SSLRequest, STARTTLS). */
+#define TLS_TURNS 6
+
 /* close_notify: 24 bytes in TLS 1.3, 31 with AES-GCM in TLS 1.2, more with a MAC and padding. */
 #define CLOSE_NOTIFY_BYTES 96
 #define CLOSE_NOTIFY_TLS13 24

@@ -204,6 +204,7 @@ static __always_inline void server_sent(struct socket_state *st, struct socket_s
 		st->ticketed = ends_with_ticket(bytes);
 	} else {
 		note_server_settings(st, bytes);
+		note_first_frames(st, bytes, true);
 	}
 	if (turn == st->ended) {
 		if (st->tls == TLS_LAST) {
