@@ -4,6 +4,7 @@
 
 #include "socket_alpn.bpf.h"
 #include "socket_anatomy.bpf.h"
+#include "socket_call_parting.bpf.h"
 #include "socket_first_byte.bpf.h"
 #include "socket_handshake.bpf.h"
 #include "socket_interim.bpf.h"
@@ -106,6 +107,15 @@ static __always_inline void end_interruption(struct socket_state *st, u64 back, 
 	observe_call(st, back, now);
 }
 
+/* What was held is no goodbye. */
+static __always_inline void end_short_answer(struct socket_state *st)
+{
+	st->tls = TLS_CONNECTED;
+	st->may_be &= ~DOUBT_PARTING;
+	observe_call(st, st->first_reply, st->first_reply);
+	st->first_reply = 0;
+}
+
 /*
  * An answer to a client begins: does it carry the handshake on? The server's flights begin with a handshake
  * record, or with change_cipher_spec (TLS 1.2 without a ticket); once data of the application comes, the
@@ -185,23 +195,32 @@ static __always_inline bool proves_client(struct socket_state *st, u32 bytes)
 
 /*
  * Is what a client sends a goodbye? That shows in what is sent: what comes back may be more than the peer's
- * goodbye (session tickets that nobody has read, the rest of a reply).
+ * goodbye (session tickets that nobody has read, the rest of a reply). @return whether it may be one within
+ * the open call
  */
-static __always_inline void begin_goodbye(struct socket_state *st, const struct tcp_sock *tp, u32 bytes)
+static __always_inline bool begin_goodbye(struct socket_state *st, const struct tcp_sock *tp, u64 now,
+					  u32 bytes)
 {
 	bool again = st->tls == TLS_PADDED && st->call_open && bytes == CLOSE_NOTIFY_PADDED;
-	u32 kind;
+	bool asked = has_asked(st, shakes_hands(st), bytes) || (again && st->may_be & DOUBT_PARTING);
+	u32 kind, state;
 
 	if (speaks_tls(st) || st->tls == TLS_FLIGHT) {
 		st->tls = proves_client(st, bytes) ? TLS_FLIGHT : TLS_CONNECTED;
 	} else if (!shakes_hands(st)) {
-		if (st->turns || st->call_open)
-			return;
-		if (bytes <= CLOSE_NOTIFY_BYTES)
-			st->tls = first_sent(tp, bytes);
-		else if (record_type(0) == TLS_HANDSHAKE)
+		if (st->turns)
+			return false;
+		state = bytes <= CLOSE_NOTIFY_BYTES ? first_sent(tp, bytes) : TLS_NONE;
+		if (st->call_open) {
+			if (state != TLS_ALERT && state != TLS_SHORT)
+				return false;
+			part_within_call(st, state == TLS_SHORT ? now : 0);
+			return true;
+		}
+		st->tls = state;
+		if (bytes > CLOSE_NOTIFY_BYTES && record_type(0) == TLS_HANDSHAKE)
 			st->http1 = offered_protocols(bytes) & OFFERS_HTTP1;
-		return;
+		return false;
 	} else if (st->tls != TLS_FINAL && (is_last_flight(bytes) || is_last_flight_tls12(st, bytes))) {
 		st->tls = TLS_FLIGHT;
 		/* As on a new connection: tickets come unasked (answers_earlier_call()). */
@@ -213,20 +232,30 @@ static __always_inline void begin_goodbye(struct socket_state *st, const struct 
 			st->asks = true;
 	}
 	if (bytes > CLOSE_NOTIFY_BYTES)
-		return;
+		return false;
 	kind = short_turn(bytes);
 	/* Under TLS 1.2 a goodbye shows its type. */
-	if (st->tls == TLS_FINAL && kind == TLS_SHORT)
-		return;
+	if (kind == TLS_CONNECTED || (st->tls == TLS_FINAL && kind == TLS_SHORT))
+		return false;
+	state = may_be_last(bytes, st->tls);
 	if (kind == TLS_ALERT || (kind == TLS_SHORT && again))
-		st->tls = TLS_ALERT;
-	else if (kind == TLS_SHORT || kind == TLS_NONE)
-		st->tls = may_be_last(bytes, st->tls);
+		state = TLS_ALERT;
+	else if (kind == TLS_SHORT && bytes == CLOSE_NOTIFY_PADDED_TWICE)
+		state = TLS_SHORT;
+	if (!asked || state == TLS_PADDED)
+		st->tls = state;
+	if (!asked || (state != TLS_ALERT && state != TLS_SHORT && state != TLS_PADDED))
+		return false;
+	part_within_call(st, kind == TLS_ALERT ? 0 : now);
+	return true;
 }
 
 /* Something came back: does it answer a goodbye, which is no call? Under TLS 1.3 that is known later. */
-static __always_inline bool answers_goodbye(struct socket_state *st, u64 back)
+static __always_inline bool answers_goodbye(struct socket_state *st, const struct tcp_sock *tp, u64 back,
+					    u32 bytes)
 {
+	if (st->may_be & DOUBT_PARTING)
+		return leaves_parted_call(st, tp, back, bytes);
 	if (st->tls == TLS_SHORT || (st->tls == TLS_PADDED && is_short_record(record_header(0) >> 8))) {
 		st->tls = TLS_HELD;
 		st->first_reply = back;
@@ -238,10 +267,14 @@ static __always_inline bool answers_goodbye(struct socket_state *st, u64 back)
 static __always_inline void client_sent(struct socket_state *st, struct sock *sk, const struct tcp_sock *tp,
 					u64 now, u32 bytes)
 {
-	if (st->tls == TLS_HELD)
+	if (st->tls == TLS_HELD) {
+		go_on_with_message(st);
 		observe_call(st, st->first_reply, st->first_reply);
+	}
 	st->first_reply = 0;
-	begin_goodbye(st, tp, bytes);
+	if (begin_goodbye(st, tp, now, bytes))
+		return;
+	st->may_be &= ~DOUBT_PARTING;
 	st->last_send = now;
 	if (st->call_open) {
 		st->turn_bytes += bytes;
@@ -275,6 +308,8 @@ static __always_inline void client_received(struct socket_state *st, struct sock
 		/* More of the server's part of a handshake. */
 		else if (st->tls == TLS_HELLO)
 			watch_protocol(st, bytes);
+		else if (was_short_answer(st))
+			end_short_answer(st);
 		return;
 	}
 	if (is_interim_answer(st, bytes) || is_only_tickets(st, bytes))
@@ -292,7 +327,7 @@ static __always_inline void client_received(struct socket_state *st, struct sock
 		return;
 	}
 	st->interrupted = 0;
-	if (st->role == TACHO_ROLE_CLIENT && answers_goodbye(st, back))
+	if (st->role == TACHO_ROLE_CLIENT && answers_goodbye(st, tp, back, bytes))
 		return;
 	st->noted &= ~NOTED_INTERIM;
 	if (!st->goes_on)

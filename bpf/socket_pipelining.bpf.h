@@ -197,8 +197,12 @@ static __always_inline void sample_open_call(struct socket_state *st, u64 now, u
  */
 static __always_inline bool answers_earlier_call(const struct socket_state *st, const struct tcp_sock *tp)
 {
-	/* A FIN takes a place, too. In a connection's first calls a server's session tickets come unasked. */
-	return tp && st->call_open && st->sampler > 2 && (s32)(FIELD(tp, write_seq) - FIELD(tp, snd_una)) > 1;
+	/*
+	 * A FIN takes a place, too, as does a goodbye, which asks nothing. In a connection's first calls a
+	 * server's session tickets come unasked.
+	 */
+	return tp && st->call_open && st->sampler > 2 &&
+	       (s32)(FIELD(tp, write_seq) - FIELD(tp, snd_una)) > 1 && !(st->may_be & DOUBT_PARTING);
 }
 
 /*

@@ -29,8 +29,9 @@ enum turn_note {
 /* What the open turn may be, or have brought. */
 enum turn_doubt {
 	DOUBT_ECHO = 1,	   /* it may be the echo of a sign of life (socket_life_signs.bpf.h) */
-	DOUBT_PARTING = 2, /* its client may have said goodbye within it (socket_parting.bpf.h), */
-	DOUBT_MESSAGE = 4, /* or something as short, after a pause */
+	DOUBT_PARTING = 2, /* its client may have said goodbye within it (socket_parting.bpf.h); client:
+			      it has, maybe, within the open call (socket_call_parting.bpf.h) */
+	DOUBT_MESSAGE = 4, /* server: or that was a message as short, after a pause */
 };
 
 /*
@@ -105,7 +106,8 @@ struct socket_state {
 	/* Of an earlier turn, while the hook of the send that answers it is late. */
 	u32 late_turn;
 	union {
-		u64 late_arrival; /* or of what may be a goodbye in the open turn */
+		u64 late_arrival; /* or of what may be a goodbye in the open turn; client: when that was
+				     sent within the open call, 0: it surely is one */
 		u64 peeked;	  /* datagram socket: who has sent what was looked at last; 0: nobody */
 	};
 	u64 late_read; /* last read; 0: none is late */

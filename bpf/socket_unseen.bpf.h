@@ -124,19 +124,22 @@ static __always_inline void end_unseen_call(struct socket_state *st, struct sock
 {
 	struct dependency *dependency;
 	u64 back = st->arrival ? st->arrival : st->last_ready;
+	u32 read;
 
 	if (!st->call_open) {
 		skip_unseen(st, tp);
 		return;
 	}
-	if (tp ? !unseen_bytes(st, sk, tp) : !was_read_from_unix(st, sk))
+	read = tp ? unseen_bytes(st, sk, tp) : was_read_from_unix(st, sk);
+	if (!read)
 		return;
 	note_position(st, tp);
 	st->arrival = 0;
 	st->call_open = false;
 	if (tp)
 		st->write_seq = FIELD(tp, write_seq) - bytes;
-	if (st->tls > TLS_CONNECTED) {
+	/* A goodbye that answers one is as short. */
+	if (st->tls > TLS_CONNECTED || (st->may_be & DOUBT_PARTING && read <= CLOSE_NOTIFY_BYTES)) {
 		st->tls = TLS_CONNECTED;
 		return;
 	}
