@@ -13,6 +13,7 @@
 
 #include "web/gate.h"
 #include "web/pending.h"
+#include "web/reserve.h"
 
 // Which connection is closed where there is not room for all.
 
@@ -21,7 +22,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t kKept = 16;          // connections, or pages, that a source keeps at most that was served before
 constexpr std::size_t kLittle = 16 << 10;  // bytes of an answer that every connection may have
 constexpr int kSecondChances = 16;         // for those that turn out to have sent what was waited for
 
@@ -34,12 +34,6 @@ Exchange::Clock::duration waited_for(const Exchange& exchange, Exchange::Clock::
     return now - exchange.quiet_since;
   }
   return exchange.phase == Exchange::Phase::sending ? now - exchange.since : Exchange::Clock::duration::zero();
-}
-
-/// How many of these a source keeps that was served before. All that were keep half of them at most: there is room for
-/// who comes for the first time, also where many that came before hold as many as they may.
-std::size_t kept_by_each(std::size_t of, std::size_t known_sources) {
-  return std::min(kKept, of / 2 / std::max<std::size_t>(known_sources, 1));
 }
 
 /// Bytes a second that its client has taken of its answer, as a power of two. Who has just begun is no slow one.

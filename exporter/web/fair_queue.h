@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "web/reserve.h"
+
 namespace tacho::web {
 
 /// The waiting entries. The sources take turns, and each has its oldest entry served first. While known sources wait,
@@ -17,8 +19,6 @@ namespace tacho::web {
 template <class T>
 class FairQueue {
  public:
-  static constexpr std::size_t kReserve = 16;  ///< places that a known source keeps at most
-
   void push(const std::string& source, T value, bool known = false) {
     Line& line = sides_[known ? 0 : 1].lines[source];
     line.values.push_back(std::move(value));
@@ -48,7 +48,7 @@ class FairQueue {
   /// line at most: a stranger finds one, also where many known ones hold as many as they may.
   /// @param places that the line has
   std::optional<T> pop_newest_of_largest(std::size_t places) {
-    const std::size_t kept = std::min(kReserve, places / 2 / std::max<std::size_t>(sides_[0].lines.size(), 1));
+    const std::size_t kept = kept_by_each(places, sides_[0].lines.size());
     Side* largest_side = nullptr;
     typename Lines::iterator largest;
     std::pair<std::size_t, std::uint64_t> most;
