@@ -149,6 +149,8 @@ static __always_inline void datagram_received(struct sock *sk, struct socket_sta
 	}
 	retarget(ring, st);
 	ring->slotless = slotless;
+	if (peer)
+		peer->unheard = !st->has_replied;
 	request_received(ring, slot, peer, count, arrival, now);
 	ring->is_named = false;
 	if (is_udp(sk) && (!peer || st->doubts))

@@ -32,7 +32,7 @@ struct datagram_peer {
 	u8 by_others : 1;    /* called: what answers for it has other addresses */
 	u8 asks_and_serves : 1;
 	u8 is_lost : 1; /* what `balance` says is out of step */
-	u8 unheard : 1; /* served: by a socket that had answered nobody when they first spoke */
+	u8 unheard : 1; /* served: by a socket that had answered nobody when they asked last */
 	u16 spoke;	/* when anything went there, or came from there, last */
 };
 
@@ -99,6 +99,11 @@ static __always_inline struct datagram_peer *find_datagram_peer(u64 id)
 /* Of whom something is open that a server may never answer: above those that were called. */
 #define UNHEARD_PEERS_STAY_NS (2 * CALLED_PEERS_STAY_NS)
 
+static __always_inline bool may_stay_unheard(const struct datagram_peer *peer)
+{
+	return peer->role == PEER_SERVED && peer->unheard;
+}
+
 static __always_inline bool has_open(const struct datagram_peer *peer, u64 now)
 {
 	return peer->open && peer->seen + DATAGRAM_PATIENCE_NS > now;
@@ -117,7 +122,8 @@ __noinline u32 way_of_oldest(u64 id, u64 now)
 		u64 seen = bucket->ways[i].seen;
 
 		if (has_open(&bucket->ways[i], now))
-			seen += bucket->ways[i].unheard ? UNHEARD_PEERS_STAY_NS : OPEN_PEERS_STAY_NS;
+			seen +=
+			    may_stay_unheard(&bucket->ways[i]) ? UNHEARD_PEERS_STAY_NS : OPEN_PEERS_STAY_NS;
 		else if (bucket->ways[i].role == PEER_CALLED)
 			seen += CALLED_PEERS_STAY_NS;
 		if (seen < oldest) {
@@ -136,7 +142,7 @@ static __always_inline struct datagram_peer *add_datagram_peer(u64 id, u8 role, 
 	if (!bucket)
 		return NULL;
 	peer = &bucket->ways[way_of_oldest(id, now) & (DATAGRAM_PEER_WAYS - 1)];
-	if (has_open(peer, now) && !peer->unheard)
+	if (has_open(peer, now) && !may_stay_unheard(peer))
 		count_loss(TACHO_LOST_MAP_FULL);
 	peer->id = id;
 	peer->seen = now;

@@ -190,11 +190,8 @@ static __noinline struct datagram_peer *sender(struct sock *sk, struct socket_st
 			return find_datagram_peer(id);
 		}
 	}
-	peer = add_datagram_peer(id, has_called_before(sk, st, source) ? PEER_CALLED : PEER_SERVED, st->slips,
+	return add_datagram_peer(id, has_called_before(sk, st, source) ? PEER_CALLED : PEER_SERVED, st->slips,
 				 now);
-	if (peer)
-		peer->unheard = peer->role == PEER_SERVED && !st->has_replied;
-	return peer;
 }
 
 /*
